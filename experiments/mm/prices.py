@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Writes the tables of prices in README.md: what options of a kernel cost in each row.
 
-PYTHONPATH=lab python experiments/mm/prices.py COUNTED TIMED, two records of the same variants.
+PYTHONPATH=lab python experiments/mm/prices.py COUNTED TIMED, two records of the same variants. What
+the page has of the counted one is kept in counted.json, as the record is large.
 """
 
+import json
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,6 +16,7 @@ from ream.paths import RECORDS
 from ream.record.record import Record
 
 README = Path(__file__).with_name("README.md")
+COUNTED = README.with_name("counted.json")
 BEGIN, END = "<!-- prices.py writes what follows -->", "<!-- prices.py wrote this -->"
 PAGES_OF_A_HUGE_ONE = 512
 LONG = 1000
@@ -22,18 +25,19 @@ MOST_OTHERS_PCT = 10
 """docs/method.md"""
 
 
-def tables(counted: Record, timed: Record) -> str:
+def tables(counted: Any, timed: Any) -> str:
     """Both tables, and which records they are of."""
-    base = {row["row"]: row["variants"][BEFORE] for row in counted.run["rows"]}
+    base = {row["row"]: row["variants"][BEFORE] for row in counted["rows"]}
     instructions = [_number(name, its["per_page"], "") for name, its in base.items()]
-    base = {row["row"]: row["variants"][BEFORE] for row in timed.run["rows"]}
+    base = {row["row"]: row["variants"][BEFORE] for row in timed["rows"]}
     ns = [_number(name, its["ns_per_page"], "") for name, its in base.items()]
     above_counts = (
-        f"Instructions more per page than in `before`, record `{counted.run['run']}`. The first"
+        f"Instructions more per page than in `before`, record `{counted['run']}`. The first"
         "\nline has all that `before` executes. Rows of huge pages have them per 2 MiB.\n"
     )
+    others = _others(timed["receipt"])
     above_times = (
-        f"\nTime over that of `before`, record `{timed.run['run']}`, of one run{_others(timed)},"
+        f"\nTime over that of `before`, record `{timed['run']}`, of one run{others},"
         "\nwith 95 % intervals. The first line has ns per page of `before`, the second ratios of a"
         "\nsecond copy of it.\n"
     )
@@ -41,8 +45,8 @@ def tables(counted: Record, timed: Record) -> str:
     return "\n".join((*parts, *_table(timed, ns, _ratio)))
 
 
-def _table(record: Record, first: list[str], cell: Any) -> Iterator[str]:
-    rows = record.run["rows"]
+def _table(run: Any, first: list[str], cell: Any) -> Iterator[str]:
+    rows = run["rows"]
     yield _line("", [f"`{row['row']}`" for row in rows])
     yield _line("---", ["---"] * len(rows))
     yield _line(f"`{BEFORE}`", first)
@@ -71,12 +75,32 @@ def _ratio(_: Any, variant: Any) -> str:
     return f"{variant['ratio']:.2f} ({variant['low']:.2f} to {variant['high']:.2f})"
 
 
-def _others(record: Record) -> str:
-    share = record.receipt["conditions"]["others_pct"]
+def _others(receipt: Any) -> str:
+    share = receipt["conditions"]["others_pct"]
     return f", others {share:.0f} %" if share and share > MOST_OTHERS_PCT else ""
 
 
-def page(text: str, counted: Record, timed: Record) -> str:
+def counts_of(run: Any) -> dict[str, Any]:
+    """What the page has of a counted run."""
+    rows = [
+        {
+            "row": row["row"],
+            "variants": {
+                name: {"per_page": its["per_page"]} for name, its in row["variants"].items()
+            },
+        }
+        for row in run["rows"]
+    ]
+    return {"run": run["run"], "rows": rows}
+
+
+def run_of(name: str) -> Any:
+    """The summary of a record, with its receipt."""
+    record = Record.load(name, RECORDS)
+    return {**record.run, "receipt": record.receipt}
+
+
+def page(text: str, counted: Any, timed: Any) -> str:
     """The text of a page with the tables of two records in place of those that it has."""
     before, rest = text.split(BEGIN)
     after = rest.split(END)[1]
@@ -85,8 +109,10 @@ def page(text: str, counted: Record, timed: Record) -> str:
 
 def main() -> None:
     """Put the tables of the records named on the command line into the page."""
-    counted, timed = (Record.load(name, RECORDS) for name in sys.argv[1:])
-    README.write_text(page(README.read_text(encoding="utf-8"), counted, timed), encoding="utf-8")
+    counted, timed = (run_of(name) for name in sys.argv[1:])
+    kept = counts_of(counted)
+    COUNTED.write_text(f"{json.dumps(kept, indent=1)}\n", encoding="utf-8")
+    README.write_text(page(README.read_text(encoding="utf-8"), kept, timed), encoding="utf-8")
 
 
 if __name__ == "__main__":

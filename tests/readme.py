@@ -11,6 +11,7 @@ import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
+from itertools import pairwise
 
 import quoted_results
 from ream.experiment import BEFORE, PUBLISHED
@@ -33,6 +34,9 @@ sys.path.insert(0, str(CHECKOUT / "tests" / "trial"))
 import judged
 
 PAGE, PICTURE = CHECKOUT / "README.md", CHECKOUT / "docs" / "fork.svg"
+SAID = CHECKOUT / "tests" / "readme"
+"""What `ream judge` printed of the patches that README shows, all of it."""
+
 SHOWN = {PUBLISHED: "technique", "ream": "ours"}
 """By its name in a record, what a variant is called for readers."""
 
@@ -205,8 +209,11 @@ def pictured() -> Iterator[str]:
     said.append(f"a plain loop {each[BEFORE] * share:.1f}")
     yield f"![fork() and munmap(): ns a page, over the size of the folios](docs/{PICTURE.name})"
     yield ""
-    yield f"An Intel Xeon, 64 KiB: {', '.join(said)} ns a page,"
-    yield f"of one run, `{FORK.name}`."
+    yield (
+        "`before` is the kernel without the technique, which is David Hildenbrand's batching of"
+        " page table entries, as this project implemented it. Ours goes beyond it. With folios of"
+        f" 64 KiB on an Intel Xeon a page takes {', '.join(said)} ns, of one run, `{FORK.name}`."
+    )
 
 
 def coverage() -> Iterator[str]:
@@ -226,8 +233,8 @@ def coverage() -> Iterator[str]:
     yield "|---|---|"
     yield f"| hosted | {nr_objects} objects: all that kbuild makes of it but {' and '.join(left)} |"
     yield (
-        f"| executed | {functions} of {of} functions, {share} of their text, {blocks} of their basic"
-        f" blocks, by {nr_programs} programs |"
+        f"| executed | {functions} of {of} functions, {share} of their text, {blocks} of their"
+        f" basic blocks, by {nr_programs} programs |"
     )
     yield (
         f"| checked | all of memory after each step: {nr_checks} kinds of state, such as reference"
@@ -276,8 +283,28 @@ def reasons() -> Iterator[str]:
     )
 
 
+@dataclass(frozen=True)
+class Excerpt:
+    """Whole lines of what a command printed, some of them left out."""
+
+    file: str
+    kept: tuple[tuple[int, int], ...]
+    """The first and the last line of each part, counted from 1."""
+
+    def __call__(self) -> Iterator[str]:
+        lines = (SAID / self.file).read_text(encoding="utf-8").splitlines()
+        yield "```"
+        for (first, last), after in pairwise((*self.kept, (0, 0))):
+            yield from lines[first - 1 : last]
+            if after != (0, 0) or last < len(lines):
+                yield "..."
+        yield "```"
+
+
 PARTS: Mapping[str, Callable[[], Iterator[str]]] = {
     "picture": pictured,
+    "wrong": Excerpt("wrong.txt", ((1, 1), (5, 7), (10, 15))),
+    "slow": Excerpt("slow.txt", ((1, 1), (5, 9), (18, 20))),
     "claims": claims,
     "reasons": reasons,
     "coverage": coverage,

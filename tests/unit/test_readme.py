@@ -8,7 +8,7 @@ import pytest
 import readme
 from ream.experiment import BEFORE
 
-LONGEST = 140
+LONGEST = 145
 """Lines of a page that is read in a few minutes."""
 
 

@@ -63,9 +63,10 @@ soak: setup-test ## random devices in random kernels for HOURS, a line each in S
 	done
 
 .PHONY: golden
-golden: setup-test ## write again what commands print: on kept records, and as help
+golden: setup-test ## write again what is made of kept records, the help, and README
 	@PYTHONPATH=lab:tests:. $(PYTHON) tests/golden.py
 	@PYTHONPATH=lab:tests:. $(PYTHON) tests/help_texts.py
+	@PYTHONPATH=lab:tests:. $(PYTHON) tests/readme.py
 
 .PHONY: lint
 lint: setup-test ## judge Python, shell, C and patches

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """What a newcomer reads first."""
 
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -10,6 +11,7 @@ import pytest
 from help_texts import FOLDER, help_texts
 from ream import __version__
 from ream.cli import app
+from ream.cli.words import glossary
 from ream.manual.tree import pages
 from ream.paths import CHECKOUT
 
@@ -108,3 +110,26 @@ def test_lines_are_no_longer_than_the_terminal(ream, words: str, columns: int) -
     lines = [line for line in said.out.splitlines() if "to mend it: " not in line]
     assert lines
     assert not [line for line in lines if len(line) > columns]
+
+
+def test_the_glossary_has_each_word_once_in_one_sentence(ream) -> None:
+    entries = [entry for part in glossary().values() for entry in part.items()]
+    assert len(dict(entries)) == len(entries)
+    for word, says in entries:
+        assert says[0].isupper(), word
+        assert says.endswith("."), word
+        assert not re.search(r"[.!?] [A-Z]", says), word
+    said = ream("help", "words", COLUMNS="80")
+    assert (said.code, said.err) == (0, "")
+    lines = said.out.splitlines()
+    assert max(map(len, lines)) <= 80
+    assert {line.split()[0] for line in lines if line[2:3].strip()} >= dict(entries).keys()
+    assert " ".join(ream("help", "floor").out.split()) == f"floor {dict(entries)['floor']}"
+
+
+def test_help_shows_what_the_option_of_that_name_shows(ream) -> None:
+    assert ream("help").out == ream("--help").out
+    assert ream("help", "run").out == ream("run", "--help").out
+    said = ream("help", "flor")
+    assert said.code == 2
+    assert "did you mean floor" in said.err

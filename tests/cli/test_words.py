@@ -20,7 +20,7 @@ PAGES = pages(app)
 COMMANDS = {page.name: page for page in PAGES if page.name}
 ANYWHERE = PAGES[0]
 DOCUMENTS = ("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", *(f"docs/{n}.md" for n in
-             ("method", "bias", "format", "commands", "results")),
+             ("usage", "method", "counts", "bias", "format", "commands", "results")),
              *(f"experiments/{path.parent.name}/README.md"
                for path in sorted(EXPERIMENTS.glob("*/README.md"))))  # fmt: skip
 LAUNCHER_WORDS = {"--no-install"}

@@ -5,47 +5,20 @@ import re
 
 import pytest
 
-from ream.experiment import named
-from ream.folders import names
-from ream.paths import CHECKOUT
+from quoted_results import COMMAND, RESULTS, replications
 from ream.published import load_tables, lookup
-from ream.record.record import Record
-from ream.replicate.outcome import JudgedRecord, replicate_all
 from ream.replicate.render import render
-from shipped import RECORDS
 
-RECORD = re.compile(r"`(?:docs/records/)?(\d{8}T\d{6}Z-[a-z0-9-]+)`")
 TABLE = re.compile(r"^  ([a-z]\S+)", re.MULTILINE)
 
-_, PART = (CHECKOUT / "docs/results.md").read_text().split("## Every published table\n")
-_, COMMAND, _, *RESULTS = PART.split("```\n")
-QUOTED = list(zip(RESULTS[::2], RESULTS[1::2], strict=True))
-"""Each result, and the text below it."""
 
-
-@pytest.mark.parametrize(
-    ("result", "below"), QUOTED, ids=["all", "zen-3", "intel-207", "intel-167"]
-)
+@pytest.mark.parametrize(("result", "below"), RESULTS.values(), ids=RESULTS)
 def test_a_quoted_result_is_that_of_its_records(result: str, below: str) -> None:
-    records = [
-        JudgedRecord.of(Record.load(str(RECORDS / name), RECORDS)) for name in RECORD.findall(below)
-    ]
     tables = [lookup(load_tables(), name) for name in TABLE.findall(result)]
-    every = replicate_all(
-        tables,
-        records,
-        [named(name) for name in names()],
-        max((one for one in records if not one.counted), key=lambda one: one.name).machine,
-        absent={},
-        failed={},
-    )
-    said = render(every).split("\n\n")[-1]
-    assert result in said
+    assert result in render(replications(below, tables)).split("\n\n")[-1]
 
 
-@pytest.mark.parametrize(
-    ("result", "_below"), QUOTED, ids=["all", "zen-3", "intel-207", "intel-167"]
-)
+@pytest.mark.parametrize(("result", "_below"), RESULTS.values(), ids=RESULTS)
 def test_nothing_of_another_architecture_or_of_a_model_is_contradicted(
     result: str, _below: str
 ) -> None:
@@ -58,4 +31,5 @@ def test_nothing_of_another_architecture_or_of_a_model_is_contradicted(
 
 def test_the_first_result_is_of_every_table() -> None:
     assert COMMAND.strip() == "./ream replicate --all"
-    assert set(TABLE.findall(QUOTED[0][0])) == {table.id for table in load_tables()}
+    result, _ = next(iter(RESULTS.values()))
+    assert set(TABLE.findall(result)) == {table.id for table in load_tables()}

@@ -18,6 +18,7 @@ from ream.cli import (  # noqa: I001
     show,  # noqa: F401
     shell,  # noqa: F401
     manual,  # noqa: F401
+    words,  # noqa: F401
 )
 from ream.cli.app import app
 from ream.cli.main import main

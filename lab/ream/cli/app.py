@@ -27,7 +27,8 @@ app = typer.Typer(
     name="ream",
     cls=Worded,
     help="Measure whether a faster way to handle memory in bulk holds on"
-    " this machine, with the real kernel code.\n\nExit status: 0 all is well, 1 a claim fails,"
+    " this machine, with the real kernel code.\n\n`ream help words` says what ream's words mean."
+    "\n\nExit status: 0 all is well, 1 a claim fails,"
     " 2 usage, 3 it cannot be done or written here, 4 undecided, 5 a sample's memory was wrong,"
     " 6 a tool failed or a record is damaged, 70 a bug in ream, 130 interrupted, 141 nobody read"
     " on, 129 ended by SIGHUP, 143 ended by SIGTERM.",

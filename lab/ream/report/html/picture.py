@@ -31,14 +31,19 @@ def render(record: Record) -> str:
     found = list(curves(summary.rows, kernel_before(record.receipt)))
     if not found:
         raise BadUsage(f"{record.path.name}: no rows that differ in one number; there is no curve")
-    first = kinds()[found[0].kind]
+    return svg(found, summary)
+
+
+def svg(plots: Sequence[Chart], summary: Summary) -> str:
+    """Plots of a record side by side, as one SVG; summary: of that record."""
+    first = kinds()[plots[0].kind]
     whole = {
         "$schema": first["$schema"],
         "config": first["config"],
         "background": "white",
         "columns": COLUMNS,
         "resolve": {"scale": dict.fromkeys(("color", "fill", "shape", "stroke"), "independent")},
-        "concat": [_part(one, summary) for one in found],
+        "concat": [_part(one, summary) for one in plots],
     }
     return str(vl_convert.vegalite_to_svg(_coloured(whole)))
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What README shows for CI services is what their schemas allow, and caches what it builds."""
+"""What docs/usage.md shows for CI services obeys their schemas, and caches what it builds."""
 
 import re
 import sys
@@ -11,11 +11,11 @@ from ream.command import Command, finished
 from ream.paths import CHECKOUT
 
 KINDS = {"github-workflows": "on:", "gitlab-ci": "counts:"}
-"""By schema, how its example in README begins."""
+"""By schema, how its example there begins."""
 
 
 def example(kind: str) -> str:
-    text = (CHECKOUT / "README.md").read_text()
+    text = (CHECKOUT / "docs/usage.md").read_text()
     (found,) = (
         block
         for block in re.findall(r"^```yaml\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)

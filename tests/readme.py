@@ -211,8 +211,9 @@ def pictured() -> Iterator[str]:
     yield ""
     yield (
         "`before` is the kernel without the technique, which is David Hildenbrand's batching of"
-        " page table entries, as this project implemented it. Ours goes beyond it. With folios of"
-        f" 64 KiB on an Intel Xeon a page takes {', '.join(said)} ns, of one run, `{FORK.name}`."
+        " page table entries, as this project implemented it. Ours goes beyond it. A page of a"
+        f" folio of 64 KiB takes, in ns on an Intel Xeon: {', '.join(said)};"
+        f" of one run, `{FORK.name}`."
     )
 
 

@@ -212,7 +212,8 @@ def pictured() -> Iterator[str]:
     yield (
         "`before` is the kernel without the technique, which is David Hildenbrand's batching of"
         " page table entries, as this project implemented it. Ours goes beyond it. A page of a"
-        f" folio of 64 KiB takes, in ns on an Intel Xeon: {', '.join(said)}; of one run, `{FORK.name}`."
+        f" folio of 64 KiB takes, in ns on an Intel Xeon: {', '.join(said)};"
+        f" of one run, `{FORK.name}`."
     )
 
 

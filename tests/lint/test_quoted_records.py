@@ -58,7 +58,6 @@ OF_MODIFIED_TREES = frozenset(
 
 COUNTS_ONLY = {
     "README.md": "20261121T192328Z-compact-vm-54e8",
-    "kernel/series/compact-fixes/0000-cover-letter.patch": "20261127T113149Z-compact-native-3655",
     "kernel/series/compact/0000-cover-letter.patch": "20261121T192328Z-compact-vm-54e8",
 }
 """By document, a record with times of which the document quotes counts only."""

@@ -57,7 +57,6 @@ OF_MODIFIED_TREES = frozenset(
 """Records of checkouts with changes that no commit has. No record may be added."""
 
 COUNTS_ONLY = {
-    "kernel/series/compact-fixes/0000-cover-letter.patch": "20261127T113149Z-compact-native-3655",
     "kernel/series/compact/0000-cover-letter.patch": "20261121T192328Z-compact-vm-54e8",
 }
 """By document, a record with times of which the document quotes counts only."""

@@ -281,7 +281,7 @@ def test_a_copy_that_does_not_hold_what_the_page_held_is_found(batched_rig) -> N
         ),
         pytest.param(
             "fork-dirty-not-moved",
-            ("pte-hw-done", "fork"),
+            ("rmap-exclusive", "pte-hw-done", "fork"),
             "fork",
             "the parent's entry 0 is ",
             marks=BUILDS,

@@ -15,6 +15,7 @@
 #include "steps.h"
 
 #define TLB_ENTRIES 65536
+#define MOST_FORGOTTEN 4096
 #define LARGEST_BY_PAGE 4096	/* pages; of more, all entries are looked at */
 
 static struct tlb_entry *tlb[MOST_CPUS + 1];	/* the last is that of the device */
@@ -27,22 +28,37 @@ static struct tlb_entry *tlb_of(int cpu)
 }
 
 /* By the number of the address space, so that places do not depend on pointers. */
-struct tlb_entry *tlb_slot(struct mm_struct *mm, unsigned long page, int cpu)
+static struct tlb_entry *slot_of(unsigned long ctx_id, unsigned long page, int cpu)
 {
-	unsigned long hash = page ^ page >> 16 ^ mm->context.ctx_id * 2654435761UL;
+	unsigned long hash = page ^ page >> 16 ^ ctx_id * 2654435761UL;
 
 	return &tlb_of(cpu)[hash % TLB_ENTRIES];
 }
 
-static void drop_range(int cpu, struct mm_struct *mm, unsigned long first, unsigned long end)
+/*
+ * What a CPU has to forget. It does so before it uses a translation again: what
+ * a flush takes here is no work of the kernel's, and must not be timed with it.
+ */
+static struct forgotten {
+	const struct mm_struct *mm;	/* NULL: all address spaces */
+	unsigned long ctx_id;
+	unsigned long first, end;	/* pages */
+	int cpu;
+} forgotten[MOST_FORGOTTEN];
+
+static unsigned int nr_forgotten;
+
+static void drop_range(const struct forgotten *its)
 {
-	unsigned long page, i;
+	const struct mm_struct *mm = its->mm;
+	unsigned long first = its->first, end = its->end, page, i;
+	int cpu = its->cpu;
 
 	if (mm && end - first <= LARGEST_BY_PAGE) {
 		/* What was translated by a huge entry goes as a whole. */
 		for (page = round_down(first, HPAGE_PMD_NR);
 		     page < round_up(end, HPAGE_PMD_NR); page++) {
-			struct tlb_entry *entry = tlb_slot(mm, page, cpu);
+			struct tlb_entry *entry = slot_of(its->ctx_id, page, cpu);
 
 			if (entry->mm == mm && entry->page == page &&
 			    (entry->entry & _PAGE_PSE || (page >= first && page < end)))
@@ -56,6 +72,32 @@ static void drop_range(int cpu, struct mm_struct *mm, unsigned long first, unsig
 		if (!mm || (entry->mm == mm && entry->page >= first && entry->page < end))
 			entry->mm = NULL;
 	}
+}
+
+static void drop_forgotten(void)
+{
+	unsigned int i;
+
+	for (i = 0; i < nr_forgotten; i++)
+		drop_range(&forgotten[i]);
+	nr_forgotten = 0;
+}
+
+static void forget_range(int cpu, const struct mm_struct *mm, unsigned long first,
+			 unsigned long end)
+{
+	if (nr_forgotten == MOST_FORGOTTEN)
+		drop_forgotten();
+	forgotten[nr_forgotten++] = (struct forgotten){
+		.mm = mm, .ctx_id = mm ? mm->context.ctx_id : 0, .first = first, .end = end,
+		.cpu = cpu,
+	};
+}
+
+struct tlb_entry *tlb_slot(struct mm_struct *mm, unsigned long page, int cpu)
+{
+	drop_forgotten();
+	return slot_of(mm->context.ctx_id, page, cpu);
 }
 
 unsigned long nr_flushed_pages;
@@ -76,7 +118,7 @@ void flush_tlb_mm_range(struct mm_struct *mm, unsigned long start, unsigned long
 	HOST_STUB("custom");
 	count_flushed(PAGE_ALIGN(last - start) >> PAGE_SHIFT);
 	for_each_cpu(cpu, mm_cpumask(mm))
-		drop_range(cpu, mm, start >> PAGE_SHIFT, PAGE_ALIGN(last) >> PAGE_SHIFT);
+		forget_range(cpu, mm, start >> PAGE_SHIFT, PAGE_ALIGN(last) >> PAGE_SHIFT);
 	mmu_notifier_arch_invalidate_secondary_tlbs(mm, start, last);
 }
 
@@ -87,7 +129,7 @@ void arch_tlbbatch_flush(struct arch_tlbflush_unmap_batch *batch)
 	HOST_STUB("custom");
 	count_flushed(LARGEST_BY_PAGE);
 	for_each_cpu(cpu, &batch->cpumask)
-		drop_range(cpu, NULL, 0, 0);
+		forget_range(cpu, NULL, 0, 0);
 	cpumask_clear(&batch->cpumask);
 }
 
@@ -98,7 +140,7 @@ void flush_tlb_all(void)
 	HOST_STUB("custom");
 	count_flushed(LARGEST_BY_PAGE);
 	for_each_online_cpu(cpu)
-		drop_range(cpu, NULL, 0, 0);
+		forget_range(cpu, NULL, 0, 0);
 }
 
 static struct mm_struct *loaded[MOST_CPUS];
@@ -111,7 +153,7 @@ void load_address_space(struct mm_struct *mm, int cpu)
 	if (old == mm)
 		return;
 	if (old) {
-		drop_range(cpu, old, 0, TASK_SIZE_MAX >> PAGE_SHIFT);
+		forget_range(cpu, old, 0, TASK_SIZE_MAX >> PAGE_SHIFT);
 		cpumask_clear_cpu(cpu, mm_cpumask(old));
 	}
 	loaded[cpu] = mm;
@@ -133,7 +175,7 @@ void unload_address_space(struct mm_struct *mm)
 static int forget(struct mmu_notifier *device, const struct mmu_notifier_range *range)
 {
 	/* The end may be that of all addresses. */
-	drop_range(MOST_CPUS, range->mm, range->start >> PAGE_SHIFT,
+	forget_range(MOST_CPUS, range->mm, range->start >> PAGE_SHIFT,
 		   ((range->end - 1) >> PAGE_SHIFT) + 1);
 	return 0;
 }
@@ -152,7 +194,7 @@ void detach_device(struct mmu_notifier *device)
 {
 	if (!device->mm)
 		return;
-	drop_range(MOST_CPUS, device->mm, 0, TASK_SIZE_MAX >> PAGE_SHIFT);
+	forget_range(MOST_CPUS, device->mm, 0, TASK_SIZE_MAX >> PAGE_SHIFT);
 	mmu_notifier_unregister(device, device->mm);
 	device->mm = NULL;
 }
@@ -228,6 +270,7 @@ void check_tlb(void)
 	unsigned long i;
 	int cpu;
 
+	drop_forgotten();
 	for (cpu = 0; cpu <= MOST_CPUS; cpu++)
 		for (i = 0; tlb[cpu] && i < TLB_ENTRIES; i++)
 			if (tlb_of(cpu)[i].mm)

@@ -32,10 +32,8 @@ def _of(record: Record) -> Iterator[str]:
     names = [name for name in rows[0]["live"]["slope"]["hosted"] if not is_copy(name)]
     machine = Machine.model_validate(record.receipt["machine"])
     version = record.receipt["kernel"]["version"]
-    yield (
-        f"{machine.cpu} (family {machine.family} model {machine.model}), the running kernel"
-        f" {release(machine.kernel)}, hosted {version}; record `{record.run['run']}`:\n"
-    )
+    yield f"{machine.cpu} (family {machine.family} model {machine.model}), the running kernel is"
+    yield f"{release(machine.kernel)}, the hosted one {version}, record `{record.run['run']}`:\n"
     yield f"| | running | {' | '.join(f'`{name}`' for name in names)} |"
     yield f"|---|---|{'---|' * len(names)}"
     for row in rows:

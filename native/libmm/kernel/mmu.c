@@ -176,7 +176,7 @@ static int forget(struct mmu_notifier *device, const struct mmu_notifier_range *
 {
 	/* The end may be that of all addresses. */
 	forget_range(MOST_CPUS, range->mm, range->start >> PAGE_SHIFT,
-		   ((range->end - 1) >> PAGE_SHIFT) + 1);
+		     ((range->end - 1) >> PAGE_SHIFT) + 1);
 	return 0;
 }
 

@@ -63,7 +63,7 @@ def test_keys_that_are_not_ours_are_left_alone() -> None:
         ({"cpu_ns": -1}, "cpu_ns is no whole number from 0 on (it is -1)"),
         ({"cpu_ns": 1.5}, "cpu_ns is no whole number"),
         ({"row": 7}, "row is no str"),
-        ({"role": "fill"}, "role is neither variant nor limit (it is 'fill')"),
+        ({"role": "fill"}, "role is neither variant nor limit nor live (it is 'fill')"),
         ({"role": []}, "role is neither"),
     ],
 )

@@ -184,7 +184,7 @@ def _asked(
             if asked and not hosted:
                 raise BadUsage(f"--experiment {name}: it has no programs that a kit could hold")
             if asked:
-                raise CannotRunHere(f"--arch {arch}: {name} hosts no kernels of it")
+                raise CannotRunHere(f"--arch {arch}: no kernels of it are hosted by {name}")
             continue
         its = whole.at("native", arch)
         if rows:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from ream.counted import counted
 from ream.experiment import BASE, BEFORE, CONTROL, PUBLISHED, RUNNING, is_copy
-from ream.report import columns_table, counts_table, grid, live, sensitivity
+from ream.report import columns_table, counts_table, grid, live_table, sensitivity
 from ream.report.contract import Comparison, Fill, Grid, Ratio, Result, RowResult, Summary
 from ream.report.explain import HUGE_PAGE, entry
 from ream.report.limit import as_known, limit_of, limit_word
@@ -70,7 +70,7 @@ def render(summary: Summary) -> str:
     rows = (_row(row, plain, no_limit=no_limit) for row in plain.rows if row.row not in apart)
     blocks: list[Iterable[str]] = [_head(plain), *rows]
     blocks.append(_all("not run", map(str, folded(plain.rows)), indent=0))
-    blocks += [live.block(plain), in_short(plain), *map(_grid, plain.grids)]
+    blocks += [live_table.block(plain), in_short(plain), *map(_grid, plain.grids)]
     blocks += columns_table.blocks(plain)
     blocks.append(_all("doubt", plain.doubts, indent=0))
     return "\n\n".join(text for block in blocks if (text := "\n".join(block))) + "\n"
@@ -284,7 +284,7 @@ def _below(row: RowResult) -> Iterator[str]:
     if said := cpu_times(row):
         yield from _said("CPU time", said)
     if row.live is not None:
-        yield from _said("live", live.of_row(row.live))
+        yield from _said("live", live_table.of_row(row.live))
     if row.clock is not None:
         yield from _said("clock", clock_words(row.clock))
     if RUNNING not in row.variants:

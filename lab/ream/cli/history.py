@@ -145,7 +145,11 @@ def _print_pooled(
 ) -> None:
     from ream.history import pooled  # noqa: PLC0415
 
-    found = pooled.of(pooled.ratios_in(runs, experiment), row, variant)
+    found = {
+        place: its
+        for place, its in pooled.pooled(pooled.ratios_in(runs, experiment)).items()
+        if row in (None, place[1]) and variant in (None, place[2])
+    }
     if as_json:
         sys.stdout.write(json.dumps(pooled.to_object(found), indent=2) + "\n")
         return

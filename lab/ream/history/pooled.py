@@ -113,15 +113,6 @@ def _over_runs(ratios: Sequence[RunRatio], newest: str) -> OverRuns:
     return OverRuns(estimate, runs, earlier, error)
 
 
-def of(ratios: Iterable[RunRatio], row: str | None, variant: str | None) -> dict[Place, ByCpu]:
-    """What pooled() finds of one row and one variant; None: of all."""
-    return {
-        place: its
-        for place, its in pooled(ratios).items()
-        if row in (None, place[1]) and variant in (None, place[2])
-    }
-
-
 def between_runs(runs: Path, experiment: str, cpu: str) -> dict[str, float]:
     """The standard deviation of log ratios between runs on a type of CPU, by row.
 

@@ -50,9 +50,6 @@ NO_COUNTERS: Mapping[str, LaunchCounter | None] = MappingProxyType({})
 
 CounterOf = Callable[[Rig, str], LaunchCounter | None]
 
-SamplesOf = Callable[..., Iterator[str]]
-"""As samples_of(), with what the running kernel performs."""
-
 Link = Callable[[Launch], Mapping[str, Rig]]
 """Links the computers of a launch, one for each of its variants."""
 
@@ -86,11 +83,10 @@ def measure_programs(
         launches = without(failed, planned)
         try:
             with _beside(programs, request, work, reporter) as beside:
-                take = partial(samples_of, beside=beside)
                 samples = tuple(
                     _samples(
                         *(programs, link, launches, counter_of),
-                        samples_of=take,
+                        beside=beside,
                         record=record,
                         reporter=reporter,
                     )
@@ -212,7 +208,7 @@ def _samples(
     launches: Sequence[Launch],
     counter_of: CounterOf,
     *,
-    samples_of: SamplesOf,
+    beside: Beside,
     record: RecordWriter,
     reporter: Reporter,
 ) -> Iterator[Sample]:
@@ -234,7 +230,7 @@ def _samples(
                 if not rigs:
                     rigs.update(link(launch))
                     counters.update((name, counter_of(rig, name)) for name, rig in rigs.items())
-                return "\n".join(samples_of(row, program, rigs, launch, counters))
+                return "\n".join(samples_of(row, program, rigs, launch, counters, beside=beside))
 
             for row, program in programs:
                 piece = f"launch {launch.number} {row.name}"

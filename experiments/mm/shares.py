@@ -34,17 +34,21 @@ def _of(record: Record) -> Iterator[str]:
     version = record.receipt["kernel"]["version"]
     yield f"{machine.cpu} (family {machine.family} model {machine.model}), the running kernel is"
     yield f"{release(machine.kernel)}, the hosted one {version}, record `{record.run['run']}`:\n"
-    yield f"| | running | {' | '.join(f'`{name}`' for name in names)} |"
-    yield f"|---|---|{'---|' * len(names)}"
-    for row in rows:
-        slope = row["live"]["slope"]
-        cells = [_cell(slope["hosted"][name], slope["over"][name]) for name in names]
-        yield f"| {_words(row['row'])} | {_ns(slope['ns_per_page'])} | {' | '.join(cells)} |"
+    folios = list(dict.fromkeys(_folio(row["row"]) for row in rows))
+    slopes = {(_operation(row["row"]), _folio(row["row"])): row["live"]["slope"] for row in rows}
+    yield f"| | hosted kernel | {' | '.join(folios)} |"
+    yield f"|---|---|{'---|' * len(folios)}"
+    for operation in dict.fromkeys(operation for operation, _ in slopes):
+        for name in names:
+            cells = [_cell(slopes.get((operation, folio)), name) for folio in folios]
+            yield f"| {operation} | `{name}` | {' | '.join(cells)} |"
     yield ""
+    nears = []
     for name in names:
-        over = [row["live"]["slope"]["over"][name] for row in rows]
+        over = [slope["over"][name] for slope in slopes.values()]
         near = sum(one is not None and 1 / WITHIN <= one["ratio"] <= WITHIN for one in over)
-        yield f"`{name}`: {near} of {len(over)} within a factor of {WITHIN}.\n"
+        nears.append(f"`{name}` {near} of {len(over)}")
+    yield f"Within a factor of {WITHIN} are {', '.join(nears)}.\n"
 
 
 def release(kernel: str | None) -> str:
@@ -53,20 +57,28 @@ def release(kernel: str | None) -> str:
     return found[0] if found else "of unknown version"
 
 
-def _words(row: str) -> str:
-    """`beside-fork-64K-8192` is fork in folios of 64 KiB."""
-    _, operation, folio, _ = row.split("-")
-    return f"{operation}, {folio[:-1]} {folio[-1]}iB"
+def _operation(row: str) -> str:
+    """`beside-fork-64K-8192` is fork, in folios of 64 KiB."""
+    return row.split("-")[1]
+
+
+def _folio(row: str) -> str:
+    size = row.split("-")[2]
+    return f"{size[:-1]} {size[-1]}iB"
 
 
 def _ns(value: float) -> str:
     return f"{value:.1f}" if abs(value) >= 1 else f"{value:.2f}"
 
 
-def _cell(hosted: float, over: Cells | None) -> str:
+def _cell(slope: Cells | None, name: str) -> str:
+    """Both times of a page, and their ratio with its interval."""
+    if slope is None:
+        return ""
+    both, over = f"{_ns(slope['ns_per_page'])} / {_ns(slope['hosted'][name])}", slope["over"][name]
     if over is None:
-        return f"{_ns(hosted)}: noise"
-    return f"{_ns(hosted)}: {over['ratio']:.2f} ({over['low']:.2f} to {over['high']:.2f})"
+        return f"{both}: noise"
+    return f"{both}: {over['ratio']:.2f} ({over['low']:.2f} to {over['high']:.2f})"
 
 
 def page(text: str, records: list[Record]) -> str:

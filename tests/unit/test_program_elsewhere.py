@@ -37,7 +37,7 @@ def test_rules_know_of_a_guest_what_programs_declare() -> None:
 def test_a_program_that_cannot_make_its_files_or_dies_is_told(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(elsewhere, "build_program", lambda _, to: to)
+    monkeypatch.setattr(elsewhere, "build_program", lambda _, to, **_how: to)
     ends = elsewhere.EXIT_CANNOT_RUN, "", "open: no space left"
     monkeypatch.setattr(elsewhere, "finished", lambda *_, **__: ends)
     with pytest.raises(CannotRunHere, match="cannot make its files in .*: open: no space left"):
@@ -72,7 +72,7 @@ def test_a_guest_runs_one_program_after_another_and_swaps_to_memory_if_one_does(
                 yield {"step": {"line": number}}
 
     monkeypatch.setattr(elsewhere, "Start", Start)
-    monkeypatch.setattr(elsewhere, "build_program", lambda _, to: to)
+    monkeypatch.setattr(elsewhere, "build_program", lambda _, to, **_how: to)
     monkeypatch.setattr(elsewhere, "build_init", lambda *_, **__: tmp_path / "init")
     monkeypatch.setattr(elsewhere, "guest_initramfs", lambda *_, **__: tmp_path / "initramfs")
     monkeypatch.setattr(elsewhere, "choose_accel", lambda *_, **__: ("tcg", "max", ""))

@@ -56,6 +56,23 @@ def test_what_user_space_cannot_perform_is_named() -> None:
     assert "case 5:" not in written
 
 
+def test_files_of_settings_are_written_only_where_that_is_asked_for(tmp_path: Path) -> None:
+    file = tmp_path / "setting"
+    file.write_text("")
+    text = TEXT + "set /proc/sys/vm/swappiness 60\np0 call clear_refs x=4\n"
+    text += "p0 call pagemap_scan b x=8\nset /sys/fs/cgroup/g/memory.high max\n"
+    text = text.replace("file f", "group g 64M\nfile f")
+    program = parse(text)
+    assert '"set" },\t/* set /proc/sys/vm/swappiness 60 */' in reproducer(program)
+    written = reproducer(program, sets=True)
+    assert 'returned = do_set("/proc/sys/vm/swappiness", "60");' in written
+    assert '"set" },\t/* set /sys/fs/cgroup/g/memory.high max */' in written
+    ended, said = run(written.replace("/proc/sys/vm/swappiness", str(file)), tmp_path)
+    assert (ended, file.read_text()) == (0, "60")
+    by_line = {its["line"]: its for its in said}
+    assert by_line[19]["returned"] == 2
+
+
 def test_the_measured_step_alone_has_a_time(tmp_path: Path) -> None:
     ended, said = run(reproducer(parse(TEXT)), tmp_path)
     assert ended == 0

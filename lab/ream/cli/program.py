@@ -113,7 +113,7 @@ def run_program(
     if as_c:
         from ream.program.reproducer import reproducer  # noqa: PLC0415
 
-        print(reproducer(program), end="")
+        print(reproducer(program, sets=True), end="")
         return
     from ream.program.ran import difference, numbered, shortest  # noqa: PLC0415
     from ream.stage.computer import Checks  # noqa: PLC0415

@@ -41,10 +41,13 @@ OWN_MIB = 512
 SWAP = "/dev/ram0"
 
 
-def build_program(program: Program, to: Path) -> Path:
-    """Compile the program of system calls; raises CannotRunHere without gcc."""
+def build_program(program: Program, to: Path, *, sets: bool = False) -> Path:
+    """Compile the program of system calls; raises CannotRunHere without gcc.
+
+    sets: it writes the kernel's settings.
+    """
     source = to.with_suffix(".c")
-    source.write_text(reproducer(program, shows=True))
+    source.write_text(reproducer(program, shows=True, sets=sets))
     run(compile_command(to, str(source), work=to.parent, arch=None))
     return to
 
@@ -103,10 +106,13 @@ def run_in_guest(
 ) -> list[Said]:
     """Boot once and run programs one after another; what each said, in order.
 
-    The guest swaps to memory if a program declares swap. Raises ReamError if it does not come to
-    its end.
+    The guest swaps to memory if a program declares swap. One that runs alone writes the kernel's
+    settings. Raises ReamError if it does not come to its end.
     """
-    paths = {f"/p{nr}": build_program(one, work / f"p{nr}") for nr, one in enumerate(programs)}
+    sets = len(programs) == 1
+    paths = {
+        f"/p{nr}": build_program(one, work / f"p{nr}", sets=sets) for nr, one in enumerate(programs)
+    }
     init = build_init(work, arch=image.arch)
     initramfs = guest_initramfs(image, "programs", init=init, work=work, programs=paths)
     words = ["experiment=programs", f"run={','.join(paths)}"]

@@ -3,7 +3,8 @@
 
 `reproducer_calls.h` has the functions that perform calls. What it has no function for, user space
 cannot perform; such steps are skipped and named. Functions that no step needs are left out.
-`reproducer_show.h` is for comparisons, `reproducer_folios.h` for timing.
+`reproducer_show.h` is for comparisons, `reproducer_folios.h` for timing, and `reproducer_files.h`
+writes the kernel's settings, which stay as they are written.
 """
 
 import re
@@ -13,13 +14,13 @@ from operator import attrgetter
 from pathlib import Path
 
 from ream.program.contents import Expected, Prediction, predict
-from ream.program.scene import Call, last_calls, resolve
+from ream.program.scene import GROUPS, Call, last_calls, resolve
 from ream.program.step import Program
 from ream.program.text import parse
 
 _HOME = Path(__file__).parent
-_CALLS, _SHOWING, _FOLIOS, _MAIN = (
-    _HOME / f"reproducer_{name}.h" for name in ("calls", "show", "folios", "main")
+_CALLS, _FILES, _SHOWING, _FOLIOS, _MAIN = (
+    _HOME / f"reproducer_{name}.h" for name in ("calls", "files", "show", "folios", "main")
 )
 _TABLE, _CASES, _SHOW = "/* TABLE */\n", "/* CASES */\n", "/* SHOW */\n"
 _FUNCTION = re.compile(r"static (?:\w+ )+\*?(\w+)\(([^)]*)\)\n\{")
@@ -27,16 +28,20 @@ _VARIABLE = re.compile(r"^static (?:\w+ )+\*?(\w+)(?:\[\w+\])*(?: = [^;]*)?;", r
 _FIRST_LINES = "// SPDX-License-Identifier: GPL-2.0-only\n#define _GNU_SOURCE\n"
 
 
-def reproducer(program: Program, *, shows: bool = False, folios: bool = False) -> str:
+def reproducer(
+    program: Program, *, shows: bool = False, folios: bool = False, sets: bool = False
+) -> str:
     """Write the C program. Raises ProgramError for steps that do not fit those before them.
 
     The lines that it prints are those of the program, or of its canonical text if it has none.
     shows: it prints VMAs and rss after each step, and reads all contents at the end. folios: before
-    and after the measured step it prints which folios the memory of its process is in.
+    and after the measured step it prints which folios the memory of its process is in. sets: it
+    writes files of /proc and /sys, which changes the machine that it runs on.
     """
     if not all(step.line for step in program):
         program = parse(str(program))
-    more = [*([_SHOWING] if shows else []), *([_FOLIOS] if folios else [])]
+    chosen = ((_FILES, sets), (_SHOWING, shows), (_FOLIOS, folios))
+    more = [path for path, is_wanted in chosen if is_wanted]
     before, after = "\n".join(map(_body, (_CALLS, *more))), _body(_MAIN)
     functions = {name[3:]: names for name, names in _functions(before) if name.startswith("do_")}
     calls = (*resolve(program), *(last_calls(program) if shows else ()))
@@ -47,9 +52,10 @@ def reproducer(program: Program, *, shows: bool = False, folios: bool = False) -
         its = list(group)
         process = its[0].arguments.get("process", "NO_PROCESS")
         comment = f"\t/* {words.get(line, its[0].name)} */\n"
-        skipped = "NULL" if its[0].name in functions else f'"{its[0].name}"'
+        is_performed = _function_of(its[0]) in functions
+        skipped = "NULL" if is_performed else f'"{its[0].name}"'
         table.append(f"\t{{ {line}, {process}, {skipped} }},{comment}")
-        if its[0].name in functions:
+        if is_performed:
             cases.append(f"\tcase {line}:{comment}")
             cases += [
                 f"\t\t{word};\n" for word in _statements(its, predicted, functions, folios=folios)
@@ -64,6 +70,13 @@ def unperformed(program: Program) -> frozenset[str]:
     functions = {name for name, _ in _functions(_body(_CALLS))}
     calls = (call for call in resolve(program) if call.line)
     return frozenset(call.name for call in calls if f"do_{call.name}" not in functions)
+
+
+def _function_of(call: Call) -> str:
+    """The name of the function that performs a call, behind "do_"; groups have no files there."""
+    if call.name == "call":
+        return f"call_{call.words['function']}"
+    return "group_file" if GROUPS in call.words.get("file", "") else call.name
 
 
 def _body(path: Path) -> str:
@@ -100,8 +113,9 @@ def _statements(
     for call in calls:
         prediction = predicted[id(call)]
         yield from map(_expectation, prediction.expected)
-        numbers = ", ".join(str(call.arguments[name]) for name in functions[call.name])
-        words = f"do_{call.name}({numbers})"
+        function = _function_of(call)
+        given = {**call.arguments, **{name: f'"{word}"' for name, word in call.words.items()}}
+        words = f"do_{function}({', '.join(str(given[name]) for name in functions[function])})"
         if call.measured:
             words = f"(begin_timed(), end_timed({words}))"
             if folios:

@@ -11,6 +11,10 @@ NARROWEST = 60
 WIDEST = 100
 """Of records, of what no terminal shows, and of whatever no caller has set."""
 
+ROOMY = 80
+"""Columns from which on text goes on below its own column."""
+NARROW_INDENT = 6
+
 _width: ContextVar[int] = ContextVar("width", default=WIDEST)
 
 
@@ -53,3 +57,11 @@ def table_line(label: str, cells: Sequence[str]) -> Iterator[str]:
         text += cell
     if text.strip():
         yield text.rstrip()
+
+
+def print_hanging(line: str, indent: int) -> None:
+    """Print a line, which goes on below its last column where it is too long."""
+    if width() < ROOMY:
+        indent = min(indent, NARROW_INDENT)
+    wrapped = textwrap.wrap(line, width(), subsequent_indent=" " * indent, break_on_hyphens=False)
+    print("\n".join(wrapped))

@@ -15,6 +15,7 @@ from ream.cli import (  # noqa: I001
     export,  # noqa: F401
     kit,  # noqa: F401
     fleet,  # noqa: F401
+    listed,  # noqa: F401
     show,  # noqa: F401
     shell,  # noqa: F401
     manual,  # noqa: F401

@@ -16,13 +16,31 @@ HOSTS = "Options of a plan for several hosts"
 OTHER = "Other options"
 
 
+COMMANDS = {
+    "Judge a patch": ("judge", "program", "explore", "which", "size", "check", "bisect"),
+    "Measure": ("run", "replicate", "list", "shell"),
+    "Look at what was measured": ("show", "report", "history", "compare"),
+    "Share it": ("kit", "plan", "merge", "pack", "export"),
+    "Keep house": ("doctor", "restore", "reindex", "completion", "man", "help"),
+}
+"""All commands, as the help groups them."""
+
+
 def panel_of(param: Any) -> str | None:
     """The section that an option stands in; None: it is among those that most people need."""
     return getattr(param, "rich_help_panel", None)
 
 
 class Worded(TyperGroup):
-    """All commands: what is wrong with a value of one is told in ream's own words."""
+    """All commands, in groups. What is wrong with a value is told in ream's own words."""
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002
+        """Write the first sentence of each command's help, whole."""
+        widest = max(map(len, self.commands))
+        for title, names in COMMANDS.items():
+            its = [(name, _first_sentence(self.commands[name].help or "")) for name in names]
+            with formatter.section(title):
+                formatter.write_dl([(f"{name:{widest}}", says) for name, says in its])
 
     def invoke(self, ctx: Any) -> Any:
         """Do what a command says."""
@@ -71,6 +89,10 @@ class Sectioned(TyperCommand):
         for title, records in sections.items():
             with formatter.section(title):
                 formatter.write_dl(records)
+
+
+def _first_sentence(text: str) -> str:
+    return " ".join(text.partition("\n\n")[0].split()).partition(". ")[0].rstrip(".")
 
 
 def _shortened(text: str, room: int) -> str:

@@ -1,71 +1,17 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What there is: `ream list`, `which`, `size`, `doctor`, `restore`."""
+"""What there is: `ream which`, `size`, `doctor`, `restore`."""
 
 import json
 import sys
-import textwrap
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from ream.cli import complete
 from ream.cli.app import BaseOption, JsonOption, TreeOption, app, given_series
 from ream.errors import BadUsage
-from ream.folders import given_file, names
-from ream.width import width
-
-ROOMY = 80
-"""Columns from which on text goes on below its own column."""
-NARROW_INDENT = 6
-
-if TYPE_CHECKING:
-    from ream.experiment import Experiment
-
-
-@app.command("list")
-def list_experiments(
-    experiment: Annotated[
-        str | None,
-        typer.Argument(
-            help="Only this one: its name, or a .toml file of your own.",
-            autocompletion=complete.experiments,
-        ),
-    ] = None,
-) -> None:
-    """List the experiments, their rows and variants, and the published tables.
-
-    Exit status: 0; 2 if there is no such experiment, or its file has a fault.
-    """
-    from ream.experiment import load  # noqa: PLC0415
-    from ream.published import load_tables  # noqa: PLC0415
-
-    listed = [load(given_file(name)) for name in ([experiment] if experiment else names())]
-    for one in listed:
-        _print_experiment(one)
-    of = {one.name for one in listed}
-    print("\npublished tables")
-    for table in load_tables():
-        if table.experiment in of:
-            _print(f"  {table.id:28} {table.author}: {table.title}", 31)
-
-
-def _print_experiment(experiment: "Experiment") -> None:
-    _print(f"{experiment.name}: {experiment.question}", 2)
-    _print(f"  variants  {', '.join(experiment.variant_names())}", 12)
-    for row in experiment.rows:
-        where = "" if row.stage == "native" else f"{row.stage}: "
-        asked = "; only with --row" if row.on_request else ""
-        _print(f"  {where + row.name:22} {row.title()}{asked}", 25)
-
-
-def _print(line: str, indent: int) -> None:
-    """One line, which goes on below its last column where it is too long."""
-    if width() < ROOMY:
-        indent = min(indent, NARROW_INDENT)
-    wrapped = textwrap.wrap(line, width(), subsequent_indent=" " * indent, break_on_hyphens=False)
-    print("\n".join(wrapped))
+from ream.width import NARROW_INDENT, ROOMY, print_hanging, width
 
 
 @app.command()
@@ -103,7 +49,7 @@ def which(
         print(json.dumps([asdict(one) for one in found.experiments], indent=1))
         return
     for label, text in reach.lines(found):
-        _print(f"{label:16} {text}", 17)
+        print_hanging(f"{label:16} {text}", 17)
 
 
 @app.command("size")
@@ -172,7 +118,7 @@ def doctor(
         print(json.dumps({"schema": 1, "findings": [asdict(one) for one in findings]}, indent=1))
     else:
         for finding in findings:
-            _print(f"{finding.state:5} {finding.subject:22} {finding.text}", 29)
+            print_hanging(f"{finding.state:5} {finding.subject:22} {finding.text}", 29)
             if finding.fix is not None:  # in one line, to be pasted
                 indent = " " * (29 if width() >= ROOMY else NARROW_INDENT)
                 print(f"{indent}to mend it: {finding.fix}")

@@ -62,11 +62,13 @@ def test_it_is_known_which_of_the_changed_functions_are_executed(aim: Aim) -> No
 
 
 def test_random_programs_come_between_those_of_the_corpus_and_mixtures_behind(aim: Aim) -> None:
-    tried = list(islice(aim.attempts(target(FORK, blocks=(0,)), seed=7), CORPUS_AT_ONCE + 4))
+    tried = list(islice(aim.attempts(target(FORK, blocks=(0,)), seed=7), CORPUS_AT_ONCE + 5))
     assert [one.origin for one in tried[:5]] == ["004", "001", "002", "005", "seed 7"]
     assert tried[5].origin.endswith(", seed 8")
     assert " with seed 9" in tried[6].origin
-    assert tried[7].origin == "seed 10"
+    assert tried[7].origin.endswith(" with failures, seed 10")
+    assert "fail " in str(tried[7].program)
+    assert tried[8].origin == "seed 11"
 
 
 def test_the_same_seed_gives_the_same_programs(aim: Aim) -> None:

@@ -24,7 +24,8 @@ from ream.program.explore import Corpus, mixed
 from ream.program.generate import generate
 from ream.program.often import shapes_of_mixtures, some_often
 from ream.program.ran import Rig, Watched
-from ream.program.step import Program
+from ream.program.scene import without_misplaced
+from ream.program.step import Program, new_step
 from ream.program.text import parse
 from ream.stage.computer import Checks
 
@@ -36,6 +37,8 @@ RANDOM_STEPS = 300
 MIXED_STEPS = 150
 
 
+NR_FAILING, MOST_FAILING = 4, 12
+"""So many steps of a program fail, each in one of its first allocations."""
 NR_FAVOURED = 8
 """Mixtures that are favoured in random programs."""
 
@@ -174,7 +177,8 @@ class Attempts(Iterator[Attempt]):
         while some := tuple(islice(corpus, CORPUS_AT_ONCE)):
             yield from some
             yield self._random(next(seeds))
-        for turn, number in zip(cycle((self._two, self._one, self._random)), seeds, strict=False):
+        turns = cycle((self._two, self._one, self._failing, self._random))
+        for turn, number in zip(turns, seeds, strict=False):
             yield turn(number) if self._reaching else self._random(number)
 
     def _two(self, seed: int) -> Attempt:
@@ -189,10 +193,27 @@ class Attempts(Iterator[Attempt]):
         other = parse(str(generate(seed, MIXED_STEPS, some_often(seed))))
         return Attempt(f"{first} with seed {seed}", mixed(dice, self._programs[first], other))
 
+    def _failing(self, seed: int) -> Attempt:
+        """Allocations of some steps fail: what is changed may be what happens then."""
+        dice = random.Random(seed)  # noqa: S311
+        name = dice.choice(self._reaching)
+        program = with_failures(dice, self._programs[name])
+        return Attempt(f"{name} with failures, seed {seed}", program)
+
     def _random(self, seed: int) -> Attempt:
         """Some kinds of steps are frequent in it, since all together hide each other."""
         weights = some_often(seed, self._favoured)
         return Attempt(f"seed {seed}", parse(str(generate(seed, RANDOM_STEPS, weights))))
+
+
+def with_failures(dice: random.Random, program: Program) -> Program:
+    """The same steps, with allocations that fail in some of them."""
+    steps = list(program.steps)
+    first = sum(step.form.declares or step.verb == "swap" for step in steps)
+    for _ in range(NR_FAILING):
+        at = dice.randint(first, len(steps))
+        steps.insert(at, new_step("fail", nr=1 + dice.randrange(MOST_FAILING)))
+    return parse(str(without_misplaced(Program(tuple(steps)))))
 
 
 def _shapes(program: Program) -> frozenset[str]:

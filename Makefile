@@ -67,6 +67,7 @@ golden: setup-test ## write again what is made of kept records, the help, and RE
 	@PYTHONPATH=lab:tests:. $(PYTHON) tests/golden.py
 	@PYTHONPATH=lab:tests:. $(PYTHON) tests/help_texts.py
 	@PYTHONPATH=lab:tests:. $(PYTHON) tests/readme.py
+	@PYTHONPATH=lab:tests:. $(PYTHON) tests/results.py
 
 .PHONY: lint
 lint: setup-test ## judge Python, shell, C and patches

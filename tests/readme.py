@@ -123,9 +123,7 @@ def claims() -> Iterator[str]:
     """The table of published claims, with what was found on each type of CPU."""
     tables = [lookup(load_tables(), one.table) for one in CLAIMS]
     by_cpu = {
-        cpu: {one.table.id: one for one in quoted_results.replications(below, tables)}
-        for cpu, (_, below) in quoted_results.RESULTS.items()
-        if cpu in CPUS
+        cpu: {one.table.id: one for one in quoted_results.replications(cpu, tables)} for cpu in CPUS
     }
     yield f"| who, and what | claimed | {' | '.join(CPUS)} |"
     yield f"|---|---|{'---|' * len(CPUS)}"
@@ -302,7 +300,9 @@ class Excerpt:
         yield "```"
 
 
-PARTS: Mapping[str, Callable[[], Iterator[str]]] = {
+Parts = Mapping[str, Callable[[], Iterator[str]]]
+
+PARTS: Parts = {
     "picture": pictured,
     "wrong": Excerpt("wrong.txt", ((1, 1), (5, 7), (10, 15))),
     "slow": Excerpt("slow.txt", ((1, 1), (5, 9), (18, 20))),
@@ -315,10 +315,10 @@ PARTS: Mapping[str, Callable[[], Iterator[str]]] = {
 COLUMNS = 99
 
 
-def filled(text: str) -> str:
+def filled(text: str, parts: Parts = PARTS, by: str = "tests/readme.py") -> str:
     """The page with all parts written again."""
-    for name, part in PARTS.items():
-        begin, end = f"<!-- {name}: made by tests/readme.py -->\n", f"<!-- end of {name} -->\n"
+    for name, part in parts.items():
+        begin, end = f"<!-- {name}: made by {by} -->\n", f"<!-- end of {name} -->\n"
         assert text.count(begin) == text.count(end) == 1, name
         head, _, rest = text.partition(begin)
         text = head + begin + "".join(f"{line}\n" for line in _wrapped(part())) + end

@@ -365,13 +365,14 @@ def verdict_words(replication: Replication) -> str:
     claiming = any(line.claim.substantial for line in deciding)
     which = "that claim 10 % or more" if claiming else "that claim less than 10 %, as all do here,"
     said = (
-        f"{replication.word}: {_counted(deciding)}; {tried or 'none'} of {len(deciding)} {which} "
-        f"could be tried{' without a model of the device' if modelled else ''}"
+        f"{replication.word}: {counted_words(deciding)}; {tried or 'none'} of {len(deciding)}"
+        f" {which} could be tried{' without a model of the device' if modelled else ''}"
     )
     return f"{said}; {_controls(controls)}" if controls else said
 
 
-def _counted(lines: Iterable[Line]) -> str:
+def counted_words(lines: Iterable[Line]) -> str:
+    """How many lines have each verdict."""
     counts = Counter(line.judged.word for line in lines)
     return ", ".join(f"{counts[word]} {word}" for word in WORDS if counts[word])
 

@@ -6,9 +6,71 @@ from ream.program.drawn_spaces import SHARED, WRITABLE, Spaces
 from ream.program.kinds import Place, Range
 from ream.program.scene import HUGE_PAGES
 
+MOST_FAILING = 16
+"""One of the first so many allocations of a step fails."""
+_SHARED_FOLIOS = "/sys/kernel/mm/transparent_hugepage/hugepages-{}kB/shmem_enabled"
+
 
 class Files(Spaces):
     """Each mixture adds one step or a few."""
+
+    def fail(self) -> None:
+        """An allocation of the next step fails, or all large ones do as where memory is in bits."""
+        if self.dice.randrange(3):
+            self.add("fail", nr=1 + self.dice.randrange(MOST_FAILING))
+        else:
+            self.add("fail", nr=1, order=self.dice.choice((1, 3, 5, 9)))
+
+    def swap_in_part(self, process: int) -> None:
+        """Large folios of shared memory go to swap, and only some pages of each are used again."""
+        dice = self.dice
+        if len(self.scene.spaces[process].areas) >= MOST_AREAS:
+            return self.munmap(process)
+        for size in dice.sample((16, 64, 512, 2048), 1 + dice.randrange(2)):
+            self.add("set", file=_SHARED_FOLIOS.format(size), value="always")
+        nr, name = dice.choice((16, 100, HUGE_PAGES, 2 * HUGE_PAGES)), self.name(process)
+        file = Place(dice.choice(("f", "h")), dice.choice((0, HUGE_PAGES)))
+        source = file if dice.randrange(2) else "anon"
+        self.add("mmap", process, name=name, nr=nr, source=source, sharing="shared",
+                 protection="rw")  # fmt: skip
+        self.put(process, self.scene.spaces[process].areas[name], SHARED | WRITABLE)
+        if dice.randrange(4) == 0:
+            self.fail()
+        self.add("write", process, area=Range(name))
+        self.add("madvise", process, area=Range(name), advice="pageout")
+        for _ in range(2 + dice.randrange(4)):
+            begin = dice.randrange(nr)
+            end = min(nr, begin + 1 + dice.randrange(dice.choice((1, 8, 40, nr))))
+            if dice.randrange(5) == 0:
+                self.add("fail", nr=1 + dice.randrange(2))
+            self._use_some(process, Range(name, begin, end), source)
+        self.add("read", process, area=Range(name))
+        return None
+
+    def _use_some(self, process: int, some: Range, source: Place | str) -> None:
+        """Something on pages of shared memory that may be in swap."""
+        begin, end = some.begin or 0, some.end or 1
+        match self.dice.randrange(10):
+            case 0 | 1 | 2:
+                self.add(self.dice.choice(("read", "write")), process, area=some)
+            case 3 | 4:
+                advice = self.dice.choice(("willneed", "pageout", "populate-read", "collapse"))
+                self.add("madvise", process, area=some, advice=advice)
+            case 5:
+                self.add("madvise", process, area=Range(some.name), advice="pageout")
+            case 6:
+                self.add("move_pages", process, "all", area=some, node=self.dice.randrange(2))
+            case 7 if self.dice.randrange(4) == 0:
+                self.add("swap", size="off")
+                self.add("swap", size="on")
+            case 8 if isinstance(source, Place):
+                self.add("truncate", file=source.name, nr=source.offset + begin)
+                self.add("truncate", file=source.name, nr=FILE_PAGES)
+            case 9 if isinstance(source, Place):
+                pages = Range(source.name, source.offset + begin, source.offset + end)
+                self.add("fallocate", None, "punch", pages=pages)
+            case _:
+                self.add("madvise", process, area=some, advice="remove")
 
     def change_file(self) -> None:
         dice = self.dice

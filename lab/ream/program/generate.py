@@ -19,8 +19,6 @@ from ream.program.step import Program
 MOST_PINS = 12
 MOVABLE_PAGES = 1536
 """So many pages are there from the beginning where little memory is free, to be moved and taken."""
-MOST_FAILING = 16
-"""One of the first so many allocations of a step fails."""
 _MEGABYTE = 1 << 20
 
 
@@ -60,8 +58,8 @@ class _Drawn(Uffd):
         for name, kind in (("z", "zero"), ("e", "readonly"), ("s", "secret")):
             if dice.randrange(4) == 0:
                 self.add("file", file=name, size=FILE_PAGES * 4096, kind=kind)
-        holes = self.maybe("holes", of=4)
-        self.add("swap", None, *self.maybe("synchronous"), *holes, size=192 * _MEGABYTE)
+        how = *self.maybe("synchronous", "device"), *self.maybe("holes", of=4)
+        self.add("swap", None, *how, size=dice.choice((24, 192, 192)) * _MEGABYTE)
         if dice.randrange(2):
             self.add("join", 0, group="g")
         if dice.randrange(4):
@@ -211,12 +209,13 @@ _WEIGHTED: Mapping[str, tuple[int, _Mixture]] = {
     "wait": (2, lambda drawn, _: drawn.add("wait", ms=11000)),
     "reclaim": (2, lambda drawn, _: drawn.add("reclaim", nr=32 + drawn.dice.randrange(400))),
     "hog": (3, lambda drawn, _: drawn.hog()),
-    "fail": (2, lambda drawn, _: drawn.add("fail", nr=1 + drawn.dice.randrange(MOST_FAILING))),
+    "fail": (2, lambda drawn, _: drawn.fail()),
     "vmalloc": (1, lambda drawn, _: drawn.add("vmalloc", nr=1 + drawn.dice.randrange(40))),
     "swap": (1, lambda drawn, _: drawn.swap()),
     "control": (6, lambda drawn, _: drawn.control()),
     "call": (6, _Drawn.call),
     "huge": (2, _Drawn.huge),
+    "swap-in-part": (3, _Drawn.swap_in_part),
     "shared-memory": (1, _Drawn.shared_memory),
     "merge": (1, _Drawn.merge),
     "compress": (1, _Drawn.compress),

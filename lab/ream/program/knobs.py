@@ -9,7 +9,7 @@ from collections.abc import Mapping
 _FOLDERS = """
 /proc/sys/vm
   swappiness 0 60 200
-  page-cluster 0 3
+  page-cluster 0 3 5
   overcommit_memory 0 1
   overcommit_ratio 50
   overcommit_kbytes 0
@@ -75,6 +75,8 @@ _FOLDERS = """
   hugepages-16kB/enabled always inherit
   hugepages-1024kB/enabled always inherit
   hugepages-64kB/shmem_enabled always within_size advise never inherit
+  hugepages-16kB/shmem_enabled always inherit never
+  hugepages-2048kB/shmem_enabled always inherit never
   hugepages-64kB/stats/anon_fault_alloc
   hugepages-64kB/stats/nr_anon
   hugepages-64kB/stats/swpout
@@ -188,7 +190,7 @@ CALLS: Mapping[str, tuple[str, str]] = {
     "report_free": ("4000", "9"),
     "lock_all": ("0", "0"),
     "unpoison": ("0", "0"),
-    "tmpfs": ("0 1 2 4", "0"),
+    "tmpfs": ("0 1 2 4 5", "0"),
     "mmap_anywhere": ("0 256", "10 600"),
     "brk": ("0 10 600", "0"),
     "map_device": ("0 1 2 3 4 5", "4"),

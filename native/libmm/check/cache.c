@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* Pages of files: the cache of each file has them where they say, with the right marks. */
 #include <linux/backing-dev.h>
+#include <linux/blk_types.h>
 #include <linux/mm.h>
 #include <linux/pagemap.h>
 #include <linux/shmem_fs.h>
@@ -9,11 +10,18 @@
 #include "hosted.h"
 #include "steps.h"
 
-static unsigned long count_slots(void *value, unsigned int order)
+/* Pages of shared memory that are in swap: slots behind one another for pages that are. */
+static unsigned long count_slots(struct xa_state *xas, void *value, unsigned int number)
 {
+	const unsigned int order = xas_get_order(xas);
 	swp_entry_t entry = radix_to_swp_entry(value);
 	unsigned long i;
 
+	if (swp_type(entry) >= MAX_SWAPFILES)	/* it could not be read back */
+		return 0;
+	if ((xas->xa_index | swp_offset(entry)) & ((1UL << order) - 1))
+		wrong("file %u, page %#lx: an entry of order %u names swap slot %lu",
+		      number, xas->xa_index, order, swp_offset(entry));
 	for (i = 0; i < 1UL << order; i++)
 		if (swp_offset(entry) + i < MOST_SWAP_SLOTS)
 			census.slot_entries[swp_offset(entry) + i]++;
@@ -33,16 +41,46 @@ static void check_marks(struct xa_state *xas, struct folio *folio, unsigned int 
 		      number, xas->xa_index);
 }
 
+/* Pages that are clean may have been dropped since they were counted. */
+static void check_shared_memory(struct inode *inode, unsigned int number, unsigned long nr_pages,
+				unsigned long nr_swapped)
+{
+	const struct shmem_inode_info *info = SHMEM_I(inode);
+
+	if (info->swapped != nr_swapped)
+		wrong("file %u: %lu pages are counted as swapped, and %lu are",
+		      number, info->swapped, nr_swapped);
+	if (info->alloced < nr_pages + nr_swapped)
+		wrong("file %u: %lu pages are counted as allocated, and %lu are",
+		      number, info->alloced, nr_pages + nr_swapped);
+	if (inode->i_blocks != info->alloced << (PAGE_SHIFT - SECTOR_SHIFT))
+		wrong("file %u has %llu blocks, and %lu pages are counted as allocated",
+		      number, (u64)inode->i_blocks, info->alloced);
+	if (nr_swapped && list_empty(&info->swaplist))
+		wrong("file %u has pages in swap, and swapoff() would not find it", number);
+}
+
+/* Behind the end of a file of shared memory is what fallocate() put there, and no more. */
+static unsigned long end_of(struct address_space *mapping)
+{
+	unsigned long end = DIV_ROUND_UP(i_size_read(mapping->host), PAGE_SIZE);
+
+	return shmem_mapping(mapping) ? max(end, SHMEM_I(mapping->host)->fallocend) : ULONG_MAX;
+}
+
 static void check_mapping(struct address_space *mapping, unsigned int number)
 {
-	unsigned long nr_pages = 0, nr_swapped = 0;
+	unsigned long nr_pages = 0, nr_swapped = 0, end = end_of(mapping);
 	XA_STATE(xas, &mapping->i_pages, 0);
 	struct folio *folio;
 
 	xas_for_each(&xas, folio, ULONG_MAX) {
+		if (xas.xa_index >= end)
+			wrong("file %u has a page %#lx, and ends at %#lx",
+			      number, xas.xa_index, end);
 		if (xa_is_value(folio)) {
 			if (shmem_mapping(mapping))
-				nr_swapped += count_slots(folio, xas_get_order(&xas));
+				nr_swapped += count_slots(&xas, folio, number);
 			continue;
 		}
 		nr_pages += folio_nr_pages(folio);
@@ -55,9 +93,8 @@ static void check_mapping(struct address_space *mapping, unsigned int number)
 	if (mapping->nrpages != nr_pages)
 		wrong("file %u: nrpages is %lu, and its cache has %lu",
 		      number, mapping->nrpages, nr_pages);
-	if (shmem_mapping(mapping) && SHMEM_I(mapping->host)->swapped != nr_swapped)
-		wrong("file %u: %lu pages are counted as swapped, and %lu are",
-		      number, SHMEM_I(mapping->host)->swapped, nr_swapped);
+	if (shmem_mapping(mapping))
+		check_shared_memory(mapping->host, number, nr_pages, nr_swapped);
 }
 
 /* How many VMAs of all processes are of a file. */

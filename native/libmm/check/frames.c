@@ -56,6 +56,7 @@ static unsigned long check_mapcounts(struct folio *folio, unsigned long nr)
 static void check_references(struct folio *folio, unsigned long nr)
 {
 	long counted = census.references[frame_of(&folio->page)];
+	long others = counted - folio_mapcount(folio);
 
 	if (folio_test_swapcache(folio) || (folio->mapping && !folio_test_anon(folio)))
 		counted += nr;
@@ -64,6 +65,10 @@ static void check_references(struct folio *folio, unsigned long nr)
 		      folio_pfn(folio), folio_order(folio), folio_ref_count(folio), counted,
 		      folio_test_anon(folio) ? ", anonymous" : "",
 		      folio_test_swapcache(folio) ? ", in the swap cache" : "");
+	else if (folio_ref_count(folio) != folio_expected_ref_count(folio) + others)
+		wrong("folio %#lx cannot be moved: %d references are expected, and there are %d",
+		      folio_pfn(folio), folio_expected_ref_count(folio),
+		      folio_ref_count(folio) - (int)others);
 }
 
 static bool count_mapping(struct folio *folio, struct vm_area_struct *vma, unsigned long address,

@@ -1,24 +1,31 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* Swap: each slot's count is that of the entries that name it, and of the cache. */
+#include <linux/memcontrol.h>
+#include <linux/page_counter.h>
 #include <linux/swap.h>
+#include <linux/swap_cgroup.h>
 #include "swap.h"
 #include "census.h"
+#include "groups.h"
 #include "hosted.h"
 #include "trees.h"
 #ifdef HAVE_SWAP_TABLE
 #include "swap_table.h"
 #else
 #include <linux/swap_slots.h>
+#define SWAPFILE_CLUSTER HPAGE_PMD_NR	/* mm/swapfile.c */
 #endif
 
 /**
  * struct slot - what the kernel has noted of a slot
- * @is_used: It may not be given to another page.
+ * @is_bad: It is never given to a page.
+ * @is_used: It may not be given to another page now.
  * @is_known: It is neither bad, nor counted elsewhere, too.
  * @count: Of entries that name it.
  * @is_cached: A folio of the swap cache has it.
  */
 struct slot {
+	bool is_bad;
 	bool is_used;
 	bool is_known;
 	unsigned int count;
@@ -43,8 +50,8 @@ static struct slot slot_at(struct swap_info_struct *swap, unsigned long slot)
 	struct swap_cluster_info *cluster = __swap_offset_to_cluster(swap, slot);
 	unsigned long at = slot % SWAPFILE_CLUSTER, entry = swap_table_get(cluster, at);
 	struct slot found = {
-		.is_used = !swp_tb_is_null(entry), .is_known = !swp_tb_is_bad(entry),
-		.is_cached = swp_tb_is_folio(entry),
+		.is_bad = swp_tb_is_bad(entry), .is_known = !swp_tb_is_bad(entry),
+		.is_used = !swp_tb_is_null(entry), .is_cached = swp_tb_is_folio(entry),
 	};
 
 	if (found.is_known)
@@ -92,7 +99,8 @@ static struct slot slot_at(struct swap_info_struct *swap, unsigned long slot)
 	if ((map & ~SWAP_HAS_CACHE) == SWAP_MAP_SHMEM)	/* a file names it once */
 		map = (map & SWAP_HAS_CACHE) | 1;
 	return (struct slot){
-		.is_used = map, .is_known = map != SWAP_MAP_BAD && !(map & COUNT_CONTINUED),
+		.is_bad = map == SWAP_MAP_BAD, .is_used = map,
+		.is_known = map != SWAP_MAP_BAD && !(map & COUNT_CONTINUED),
 		.count = map & ~(SWAP_HAS_CACHE | COUNT_CONTINUED),
 		.is_cached = map & SWAP_HAS_CACHE,
 	};
@@ -112,10 +120,70 @@ static void check_slot(const struct slot *is, unsigned long slot)
 		      census.is_slot_cached[slot] ? "" : " not");
 }
 
+/* --- groups of slots, from which folios get some behind one another ---- */
+
+/* A cluster counts what cannot be given, too: the header, bad slots and what is behind the end. */
+static void check_cluster(struct swap_info_struct *swap, unsigned long first)
+{
+	const struct swap_cluster_info *cluster = swap->cluster_info + first / SWAPFILE_CLUSTER;
+	unsigned int nr_taken = 0;
+	unsigned long slot;
+
+	for (slot = first; slot < first + SWAPFILE_CLUSTER; slot++)
+		nr_taken += slot >= swap->max || slot_at(swap, slot).is_used;
+	if (cluster->count != nr_taken)
+		wrong("the cluster at swap slot %lu counts %u slots as taken, and %u are",
+		      first, cluster->count, nr_taken);
+}
+
+static void check_clusters(struct swap_info_struct *swap)
+{
+	struct swap_cluster_info *cluster;
+	unsigned long first;
+
+	if (!swap->cluster_info)
+		return;
+	for (first = 0; first < swap->max; first += SWAPFILE_CLUSTER)
+		check_cluster(swap, first);
+	list_for_each_entry(cluster, &swap->free_clusters, list)
+		if (cluster->count)
+			wrong("a cluster of swap slots is listed as free, and %u are taken",
+			      cluster->count);
+}
+
+/* --- groups that pay for slots ----------------------------------------- */
+
+#ifdef HAVE_SWAP_TABLE
+static void check_paid(struct swap_info_struct *swap)
+{
+}
+#else
+static void check_paid(struct swap_info_struct *swap)
+{
+	static long nr_paid[USHRT_MAX + 1];
+	unsigned long slot;
+	int group;
+
+	if (mem_cgroup_disabled())
+		return;
+	memset(nr_paid, 0, sizeof(nr_paid));
+	for (slot = 1; slot < swap->max; slot++)
+		nr_paid[lookup_swap_cgroup_id(swp_entry(0, slot))]++;
+	for (group = 1; group < MOST_GROUPS; group++) {
+		struct mem_cgroup *memcg = memory_of_group(group);
+
+		if (memcg && page_counter_read(&memcg->swap) != nr_paid[mem_cgroup_id(memcg)])
+			wrong("group %d is charged for %lu swap slots, and %ld are its",
+			      group, page_counter_read(&memcg->swap),
+			      nr_paid[mem_cgroup_id(memcg)]);
+	}
+}
+#endif
+
 void check_swap(void)
 {
 	struct swap_info_struct *swap = the_swap();
-	unsigned long slot, nr_used = 0;
+	unsigned long slot, nr_used = 0, nr_bad = 0;
 
 	if (!swap || !(swap->flags & SWP_WRITEOK))
 		return;
@@ -123,10 +191,18 @@ void check_swap(void)
 	for (slot = 1; slot < swap->max; slot++) {
 		const struct slot is = slot_at(swap, slot);
 
-		nr_used += is.is_used;
+		nr_bad += is.is_bad;
+		nr_used += is.is_used && !is.is_bad;
 		check_slot(&is, slot);
 	}
 	if (nr_counted_as_used(swap) != nr_used)
 		wrong("%lu swap slots are counted as used, and %lu are",
 		      nr_counted_as_used(swap), nr_used);
+	if (total_swap_pages != swap->max - 1 - nr_bad ||
+	    get_nr_swap_pages() != total_swap_pages - nr_used)
+		wrong("%ld of %ld swap slots are counted as free, and %ld of %ld are",
+		      get_nr_swap_pages(), total_swap_pages,
+		      swap->max - 1 - nr_bad - nr_used, swap->max - 1 - nr_bad);
+	check_clusters(swap);
+	check_paid(swap);
 }

@@ -76,8 +76,11 @@ struct device *get_device(struct device *device)
 static char *disk;
 static unsigned long disk_pages;
 static struct request_queue queue;
-static struct gendisk gendisk = { .queue = &queue };
+static const struct block_device_operations operations;
+static struct gendisk gendisk = { .queue = &queue, .fops = &operations };
 static struct block_device disk_device = { .bd_disk = &gendisk, .bd_queue = &queue };
+/* The part of it that is swapped to as a device, from bd_start_sect on. */
+static struct block_device partition = { .bd_disk = &gendisk, .bd_queue = &queue };
 
 static struct bio_list requests = BIO_EMPTY_LIST;
 
@@ -99,7 +102,7 @@ static DECLARE_WORK(requests_end, end_requests);
  */
 void submit_bio(struct bio *bio)
 {
-	char *at = disk + (bio->bi_iter.bi_sector << SECTOR_SHIFT);
+	char *at = disk + ((bio->bi_bdev->bd_start_sect + bio->bi_iter.bi_sector) << SECTOR_SHIFT);
 	struct bvec_iter iter;
 	struct bio_vec vec;
 
@@ -224,7 +227,7 @@ static int end_write(writer_t writer, struct address_space *mapping, loff_t at,
 
 #define NR_UNUSABLE 5	/* pages at the end of a file with holes, as its last block is not whole */
 
-static bool has_holes;	/* the file that is swapped to */
+static bool has_holes, is_device;	/* what is swapped to */
 
 /* A swap file's first page is its header; its pages are those of the disk. */
 static int activate(struct swap_info_struct *swap, struct file *file, sector_t *span)
@@ -318,6 +321,13 @@ SYSTEM_CALL(swapoff);
 
 #define SWAP_FILE DISK_FOLDER "/swap"
 
+/* The only block device that is opened is the one that is swapped to. */
+struct block_device *I_BDEV(struct inode *inode)
+{
+	HOST_STUB("custom");
+	return &partition;
+}
+
 static const char swap_file[] = SWAP_FILE;
 
 /* As mkswap(8) does. */
@@ -334,12 +344,16 @@ static int make_swap_file(unsigned long nr_pages)
 	error = put_on_disk(file, nr_pages);
 	header.info.version = 1;
 	header.info.last_page = nr_pages - 1;
-	header.info.nr_badpages = has_holes ? 2 : 0;
+	header.info.nr_badpages = has_holes && is_device ? 2 : 0;	/* a file has none */
 	header.info.badpages[0] = 7;
 	header.info.badpages[1] = nr_pages - 2;
 	memcpy(header.magic.magic, "SWAPSPACE2", 10);
 	written = error ?: kernel_write(file, &header, sizeof(header), &at);
-	fput(file);
+	if (is_device) {
+		partition.bd_start_sect = sector_of(file_inode(file), 0);
+		file_inode(file)->i_mode = S_IFBLK | 0600;
+	}
+	__fput_sync(file);
 	return written == sizeof(header) ? 0 : written < 0 ? written : -EIO;
 }
 
@@ -351,6 +365,7 @@ long turn_swap_on(unsigned long nr_pages, long flags)
 	if (nr_pages) {
 		queue.limits.features = flags & 1 ? BLK_FEAT_SYNCHRONOUS : 0;
 		has_holes = flags & 2 && nr_pages > 4 * NR_UNUSABLE;
+		is_device = flags & 4;
 		error = make_swap_file(nr_pages);
 	}
 	return error ?: TIMED(__x64_sys_swapon(&regs));

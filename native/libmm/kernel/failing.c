@@ -10,19 +10,22 @@
 #include "steps.h"
 
 static unsigned long next_fails, fails;	/* so many allocations from now on; 0: none does */
+static long next_order, least_order;	/* of these; not 0: all later ones fail, too */
 static bool is_entered;
 
-long step_fail(long nr)
+long step_fail(long nr, long order)
 {
-	if (nr <= 0)
+	if (nr <= 0 || order < 0)
 		return -EINVAL;
 	next_fails = nr;
+	next_order = order;
 	return 0;
 }
 
 void begin_failing(void)
 {
 	fails = next_fails;
+	least_order = next_order;
 	next_fails = 0;
 }
 
@@ -32,27 +35,35 @@ void may_fail(bool may)
 }
 
 /* What our own steps allocate does not fail, nor does what must not. */
-static bool must_fail(gfp_t gfp)
+static bool must_fail(gfp_t gfp, long order)
 {
-	return is_entered && fails && !(gfp & __GFP_NOFAIL) && !--fails;
+	if (!is_entered || !fails || gfp & __GFP_NOFAIL || order < least_order)
+		return false;
+	if (fails > 1) {
+		fails--;
+		return false;
+	}
+	fails = least_order > 0;
+	return true;
 }
 
 /*
- * FAILING(name, flags): the flags are an argument of the allocator. All are
+ * FAILING(name, flags, order): these are arguments of the allocator. All are
  * called alike, with as many arguments as any has in any kernel: what one does
  * not take is in registers that it does not read.
  */
-#define FAILING(name_, gfp_)							\
+#define FAILING(name_, gfp_, order_)						\
 	void *__real_##name_(long a, long b, long c, long d, long e);		\
 	void *__wrap_##name_(long a, long b, long c, long d, long e)		\
 	{									\
 		HOST_STUB("custom");						\
-		return must_fail((gfp_t)gfp_) ? NULL : __real_##name_(a, b, c, d, e);	\
+		return must_fail((gfp_t)gfp_, order_) ? NULL :			\
+		       __real_##name_(a, b, c, d, e);				\
 	}
 
-FAILING(__alloc_pages_noprof, a)
-FAILING(__folio_alloc_noprof, a)
-FAILING(kmem_cache_alloc_noprof, b)
-FAILING(kmem_cache_alloc_lru_noprof, c)
-FAILING(kmem_cache_alloc_bulk_noprof, b)
-FAILING(__kmalloc_cache_noprof, b)
+FAILING(__alloc_pages_noprof, a, b)
+FAILING(__folio_alloc_noprof, a, b)
+FAILING(kmem_cache_alloc_noprof, b, 0)
+FAILING(kmem_cache_alloc_lru_noprof, c, 0)
+FAILING(kmem_cache_alloc_bulk_noprof, b, 0)
+FAILING(__kmalloc_cache_noprof, b, 0)

@@ -157,6 +157,26 @@ long step_open(long number, long kind, long nr_pages)
 	return call(__x64_sys_ftruncate, fd, nr_pages << PAGE_SHIFT, 0, 0, 0, 0);
 }
 
+/* Whether a large folio in swap has this page, and one that is not between the two. */
+bool is_in_swap_with_others(struct address_space *mapping, unsigned long index,
+			    unsigned long first, unsigned long end)
+{
+	const unsigned long nr = 1UL << xa_get_order(&mapping->i_pages, index);
+	const unsigned long begin = round_down(index, nr);
+
+	return shmem_mapping(mapping) && xa_is_value(xa_load(&mapping->i_pages, index)) &&
+	       (begin < first || begin + nr > end);
+}
+
+/* The folio in which a file is cut is in memory, or else it would not be cut. */
+static void read_where_cut(struct file *file, unsigned long index)
+{
+	loff_t at = (loff_t)index << PAGE_SHIFT;
+
+	if (is_in_swap_with_others(file->f_mapping, index, index, ULONG_MAX))
+		kernel_read(file, buffer, sizeof(u64), &at);
+}
+
 long step_truncate(long number, long nr_pages)
 {
 	struct user_file *file = file_of(number);
@@ -164,6 +184,8 @@ long step_truncate(long number, long nr_pages)
 
 	if (!file || nr_pages < 0 || nr_pages > MOST_FILE_PAGES)
 		return -EINVAL;
+	if (file->file)
+		read_where_cut(file->file, nr_pages);
 	error = call(__x64_sys_ftruncate, file->fd, nr_pages << PAGE_SHIFT, 0, 0, 0, 0);
 	if (!error)
 		see_truncation(number, nr_pages);
@@ -178,7 +200,7 @@ static bool is_within(const struct user_file *file, long page, long nr)
 long step_fallocate(long number, long mode, long page, long nr)
 {
 	struct user_file *file = file_of(number);
-	long error;
+	long error, i;
 
 	if (!is_within(file, page, nr))
 		return -EINVAL;
@@ -186,9 +208,12 @@ long step_fallocate(long number, long mode, long page, long nr)
 		     0, 0);
 	if (mode & FALLOC_FL_PUNCH_HOLE)
 		end_uffd_wp_of_file(number, page, nr);
-	if (!error && mode & FALLOC_FL_PUNCH_HOLE)
-		memset64(file->values + page, 0, nr);
-	else if (!error && !(mode & FALLOC_FL_KEEP_SIZE))
+	for (i = page; !error && mode & FALLOC_FL_PUNCH_HOLE && i < page + nr; i++)
+		if (!is_in_swap_with_others(file->file->f_mapping, i, page, page + nr))
+			file->values[i] = 0;
+	if (mode & FALLOC_FL_PUNCH_HOLE)
+		return error;
+	if (!error && !(mode & FALLOC_FL_KEEP_SIZE))
 		file->nr_pages = max_t(unsigned long, file->nr_pages, page + nr);
 	return error;
 }

@@ -107,6 +107,8 @@ struct user_file {
 struct user_file *file_of(long number);	/* NULL: there is none */
 bool is_zero_device(long number);	/* of a file that exists */
 int new_shared_memory(unsigned long nr_pages);	/* its number; negative: too many */
+bool is_in_swap_with_others(struct address_space *mapping, unsigned long index,
+			    unsigned long first, unsigned long end);
 
 /* --- shadow.c: what users see ------------------------------------------ */
 

@@ -345,7 +345,7 @@ long call_tmpfs(long start, long bytes, long number, long unused)
 	static const char *const options[] = {
 		"size=1M,mode=700", "size=50%,huge=within_size",
 		"mpol=interleave:0-1,nr_inodes=100",
-		"huge=always,mpol=bind=static:0", "nosuch=1",
+		"huge=always,mpol=bind=static:0", "nosuch=1", "noswap,size=1M",
 	};
 	char long_name[158] = { };	/* kept in a page of its own, and not in the inode */
 	const char *its = options[clamp(number, 0L, (long)ARRAY_SIZE(options) - 1)];
@@ -379,7 +379,9 @@ long call_tmpfs(long start, long bytes, long number, long unused)
 	init_rmdir("/tmp/e");
 	init_unlink("/tmp/a");
 	strscpy(some, "size=2M", sizeof(some));
-	init_mount("tmpfs", "/tmp", "tmpfs", MS_REMOUNT, some);
+	error = init_mount("tmpfs", "/tmp", "tmpfs", MS_REMOUNT, some);
+	if (error)
+		wrong("tmpfs with %s cannot be remounted with another size: %ld", its, error);
 	return init_umount("/tmp", 0);
 }
 

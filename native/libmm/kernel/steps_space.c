@@ -193,6 +193,19 @@ static bool has_frame(long page)
 	return entry & _PAGE_PRESENT && is_ram((entry & PTE_PFN_MASK) >> PAGE_SHIFT);
 }
 
+/* Where memory is short, a large folio in swap that is removed in part may stay as it was. */
+static bool may_stay(struct process *process, long page, unsigned long start, unsigned long end)
+{
+	struct vm_area_struct *vma = vma_lookup(mm_of(process), address_of_page(page));
+
+	if (!vma || !vma->vm_file)
+		return false;
+	return is_in_swap_with_others(vma->vm_file->f_mapping,
+				      linear_page_index(vma, address_of_page(page)),
+				      linear_page_index(vma, max(start, vma->vm_start)),
+				      linear_page_index(vma, min(end, vma->vm_end)));
+}
+
 long step_madvise(long number, long page, long nr, long advice)
 {
 	struct process *process = current_process();
@@ -226,7 +239,9 @@ long step_madvise(long number, long page, long nr, long advice)
 	/* Holes between mappings do not keep it from removing pages behind them. */
 	if (advice == MADV_REMOVE && (!error || error == -ENOMEM))
 		for (i = page; i < page + nr; i++)
-			if (process->pages[i].kind == SHARED_FILE)
+			if (process->pages[i].kind == SHARED_FILE &&
+			    !may_stay(process, i, address_of_page(page),
+				      address_of_page(page + nr)))
 				see_value(process, i, 0);
 	return error;
 }

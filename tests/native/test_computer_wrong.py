@@ -23,6 +23,7 @@ HUGE = "memory 512M 256M\np0 mmap a 512 anon private rw thp=always\np0 write a\n
 ON_DISK = "file d 64K disk\np0 mmap a 16 d shared rw\np0 write a\n"
 FEW = "p0 mmap a 3 anon private rw\np0 write a\n"
 CLEARED = "swap 64M\n" + MAPPED + "p0 call clear_refs x=4\np0 write a[3:9]\n"
+FREED = "set /proc/sys/vm/drop_caches 2"
 
 ORACLES = {
     "tlb": (EXPERIMENTS / "mremap" / "wrong" / "07-flush-of-nothing.patch",
@@ -81,6 +82,22 @@ ORACLES = {
     "status": (OURS / "computer-status.patch", FEW + "p0 call proc x=4",
                "status says (RssAnon|VmRSS)"),
     "statm": (OURS / "computer-statm.patch", FEW + "p0 call proc x=5", "statm says"),
+    "ksm": (OURS / "computer-ksm.patch",
+            FEW + "p0 write a same=7\np0 madvise a mergeable\nset /sys/kernel/mm/ksm/run 1\n"
+            "wait 2s\np0 exit\nwait 2s", "KSM has .* rmap_items"),
+    "group": (OURS / "computer-group.patch",
+              "group g 64M\nswap 64M\np0 join g\n" + MAPPED + "p0 madvise a pageout",
+              "NR_SWAPCACHE of group 1"),
+    "zone": (OURS / "computer-zone.patch", "swap 64M\n" + MAPPED + "p0 madvise a pageout",
+             "nr_zone_write_pending of a zone"),
+    "memmap": (OURS / "computer-memmap.patch", "p0 call offline x=2 y=1", "nr_memmap_boot_pages"),
+    "slab": (OURS / "computer-slab.patch",
+             "file f 64M shmem\npwrite f[0:16000]\ntruncate f 0\n" + FREED,
+             "NR_SLAB_(UN)?RECLAIMABLE_B of node"),
+    "fault-in": (OURS / "computer-fault-in.patch",
+                 FEW + "p0 mprotect a[2] r\np0 call fixup_fault a x=1", "not to be faulted in"),
+    "charge": (OURS / "computer-charge.patch",
+               "group g 64M\np0 join g\np0 call charge x=65536 y=10", "of slabs, and has"),
     "kernel": (OURS / "computer-warns.patch", MAPPED + "p0 mprotect a r",
                "the kernel warns at"),
 }  # fmt: skip

@@ -45,7 +45,7 @@ class Kernel(Files):
     def place(self, process: int) -> None:
         """Something that decides on which node or CPU pages are, or whose they are."""
         nodes = self.dice.choice(((0,), (1,), (0, 1)))
-        mode = self.dice.choice(("preferred", "interleave", "default"))
+        mode = self.dice.choice(("preferred", "interleave", "weighted-interleave", "default"))
         policy: dict[str, Value | None] = {"mode": mode}
         policy["nodes"] = None if mode == "default" else nodes
         match self.dice.randrange(8):

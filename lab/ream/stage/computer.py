@@ -8,6 +8,7 @@ several kernels and hosts some functions of each (ream.stage.link); this one boo
 
 import hashlib
 import json
+import re
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -76,6 +77,8 @@ SOURCES = (".c", ".h", ".def", ".lds", ".config")
 
 LEFT_OUT = (".init.", ".exit.", ".ref.", ".altinstr")
 """How sections of code begin that runs at boot or never, or is only copied to its place."""
+
+_INCLUDED = re.compile(r'^#include "\.\./(\S+)\.c"$', re.MULTILINE)
 
 RUN_S = 120.0
 """The longest programs take seconds."""
@@ -225,7 +228,7 @@ class Parts:
     script: Path
     config_sha256: str
     of_kernel: Mapping[str, Path]
-    """The objects that kbuild made of the kernel's own sources, by name."""
+    """The objects that hold the kernel's own sources, by the name that kbuild gives them."""
     wrapped: tuple[str, ...] = ()
     """Functions that one of ours is called instead of."""
     boot: tuple[str, ...] = ()
@@ -353,9 +356,17 @@ def _parts(tree: Path, its: Listed, folder: Path, work: Path) -> Parts:
     script = folder / f"{folder.name}.lds"
     config = hashlib.sha256((build / ".config").read_bytes()).hexdigest()
     host = tuple(_host(folder, work))
-    kernels = [name for name in (*names, *needed) if not name.startswith(HOME)]
+    kernels = {name: build / name for name in (*names, *needed) if not name.startswith(HOME)}
+    kernels |= {name: build / own for name, own in _included(folder)}
     linked = work.name, tree, tuple(objects), archive, host, script, config
-    return Parts(*linked, {name: build / name for name in kernels}, its.wrapped)
+    return Parts(*linked, kernels, its.wrapped)
+
+
+def _included(folder: Path) -> Iterator[tuple[str, str]]:
+    """Objects of sources that a file of ours includes, since it calls what is static in them."""
+    for path in sorted(folder.glob("kernel/*.c")):
+        for name in _INCLUDED.findall(path.read_text(encoding="ascii")):
+            yield f"{name}.o", f"{HOME}/{path.stem}.o"
 
 
 def _host(folder: Path, work: Path) -> list[Path]:

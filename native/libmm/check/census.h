@@ -8,7 +8,9 @@
 
 #include <linux/mm.h>
 #include <linux/mmzone.h>
+#include "groups.h"
 #include "hosted.h"
+#include "mm_slot.h"
 
 /* What two kernels that do the same agree on, each as one number of all of it. */
 enum part {
@@ -30,7 +32,8 @@ enum frame_use { UNKNOWN, IN_BUDDY, IN_PCP, IS_TABLE };
  * @slot_entries: Entries that name a swap slot.
  * @is_slot_cached: Whether folios of the swap cache, or lists of free slots, have it.
  * @node: What the counters of a node must be.
- * @zone_mlock: What NR_MLOCK of a node's zone must be.
+ * @of_group: What those of a group must be on each node; groups[0]: of none.
+ * @zone: What the counters of a node's zones must be.
  * @anon_folios: Of each order, large ones.
  * @charged: Pages that users have, by number of the group.
  * @parts: Numbers of all that was found.
@@ -44,13 +47,21 @@ struct census {
 	u16 *slot_entries;
 	u8 *is_slot_cached;
 	long node[MOST_NODES][NR_VM_NODE_STAT_ITEMS];
-	long zone_mlock[MOST_NODES];
-	long charged[8];
+	long of_group[MOST_GROUPS][MOST_NODES][NR_VM_NODE_STAT_ITEMS];
+	long zone[MOST_NODES][MAX_NR_ZONES][NR_VM_ZONE_STAT_ITEMS];
+	long charged[MOST_GROUPS];
 	long anon_folios[NR_PAGE_ORDERS];
 	u64 parts[NR_PARTS];
 };
 
 extern struct census census;
+
+/* mm/ksm.c, where a slot begins so, and mm/vmstat.c. */
+extern struct {
+	struct mm_slot slot;
+} ksm_mm_head;
+extern unsigned long ksm_pages_shared, ksm_pages_sharing, ksm_rmap_items;
+extern atomic_long_t nr_memmap_pages, nr_memmap_boot_pages;
 
 static inline unsigned long frame_of(const struct page *page)
 {
@@ -85,6 +96,7 @@ void check_clean(struct folio *folio, unsigned long nr);	/* dirty.c: what may be
 void check_swap(void);			/* swap.c: slots */
 void check_lists(void);			/* lists.c: LRU, split queues */
 void check_counters(void);		/* counters.c: nodes, zones, groups */
+void check_ksm(void);			/* ksm.c: what processes and all of KSM say */
 void check_soft_dirty(void);		/* soft_dirty.c: what was written is noted */
 
 #endif

@@ -35,7 +35,8 @@ void begin_census(void)
 	memset(census.slot_entries, 0, MOST_SWAP_SLOTS * sizeof(u16));
 	memset(census.is_slot_cached, 0, MOST_SWAP_SLOTS);
 	memset(census.node, 0, sizeof(census.node));
-	memset(census.zone_mlock, 0, sizeof(census.zone_mlock));
+	memset(census.of_group, 0, sizeof(census.of_group));
+	memset(census.zone, 0, sizeof(census.zone));
 	memset(census.anon_folios, 0, sizeof(census.anon_folios));
 	memset(census.charged, 0, sizeof(census.charged));
 	memset(census.parts, 0, sizeof(census.parts));
@@ -69,6 +70,7 @@ void check_everything(void)
 	check_swap();
 	check_lists();
 	check_counters();
+	check_ksm();
 	check_contents();
 	check_soft_dirty();
 	check_tlb();

@@ -42,34 +42,73 @@ static long node_counter(int node, enum node_stat_item item)
  * counters of the new folio's node, and leaves the others in those of the nodes
  * where they were. So after a collapse only the sum of all nodes is right.
  */
-static bool is_known_to_be_elsewhere(enum node_stat_item item)
+static bool may_be_elsewhere(enum node_stat_item item)
 {
 	unsigned long events[NR_VM_EVENT_ITEMS];
-	long is = 0, counted = 0;
-	int node;
 
 	if (item != NR_FILE_PAGES && item != NR_SHMEM)
 		return false;
 	all_vm_events(events);
+	return events[THP_COLLAPSE_ALLOC];
+}
+
+static bool is_known_to_be_elsewhere(enum node_stat_item item)
+{
+	long is = 0, counted = 0;
+	int node;
+
+	if (!may_be_elsewhere(item))
+		return false;
 	for_each_online_node(node) {
 		is += node_counter(node, item);
 		counted += census.node[node][item];
 	}
-	return events[THP_COLLAPSE_ALLOC] && is == counted;
+	return is == counted;
+}
+
+static const enum zone_stat_item zone_items[] = {
+	NR_ZONE_INACTIVE_ANON, NR_ZONE_ACTIVE_ANON, NR_ZONE_INACTIVE_FILE, NR_ZONE_ACTIVE_FILE,
+	NR_ZONE_UNEVICTABLE, NR_ZONE_WRITE_PENDING, NR_MLOCK,
+};
+
+static void check_zone(struct zone *zone)
+{
+	const long *counted = census.zone[zone_to_nid(zone)][zone_idx(zone)];
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(zone_items); i++) {
+		long is = zone_page_state_snapshot(zone, zone_items[i]);
+
+		if (is != counted[zone_items[i]])
+			wrong("%s of a zone of node %d is %ld, and %ld pages are counted",
+			      zone_stat_name(zone_items[i]), zone_to_nid(zone), is,
+			      counted[zone_items[i]]);
+	}
+}
+
+static void check_slabs(int node)
+{
+	const long *counted = census.node[node];
+	long is = node_counter(node, NR_SLAB_RECLAIMABLE_B);
+
+	if (is << PAGE_SHIFT != counted[NR_SLAB_RECLAIMABLE_B])
+		wrong("NR_SLAB_RECLAIMABLE_B of node %d is %ld pages, and %ld are counted",
+		      node, is, counted[NR_SLAB_RECLAIMABLE_B] >> PAGE_SHIFT);
+	/* Large objects of kmalloc() are counted with it, and cannot be told from other pages. */
+	is = node_counter(node, NR_SLAB_UNRECLAIMABLE_B);
+	if (is << PAGE_SHIFT < counted[NR_SLAB_UNRECLAIMABLE_B])
+		wrong("NR_SLAB_UNRECLAIMABLE_B of node %d is %ld pages, and %ld are counted",
+		      node, is, counted[NR_SLAB_UNRECLAIMABLE_B] >> PAGE_SHIFT);
 }
 
 static void check_node(int node)
 {
-	long slab = node_counter(node, NR_SLAB_RECLAIMABLE_B) +
-		    node_counter(node, NR_SLAB_UNRECLAIMABLE_B);
 	struct zone *zones = NODE_DATA(node)->node_zones, *zone;
 	unsigned int i;
-	long mlock = 0;
 
 	for (zone = zones; zone < zones + MAX_NR_ZONES; zone++)
 		if (populated_zone(zone))
-			mlock += zone_page_state_snapshot(zone, NR_MLOCK);
-
+			check_zone(zone);
 	for (i = 0; i < ARRAY_SIZE(items); i++) {
 		long is = node_counter(node, items[i].item);
 
@@ -78,19 +117,42 @@ static void check_node(int node)
 			wrong("%s of node %d is %ld, and %ld pages are counted",
 			      items[i].name, node, is, census.node[node][items[i].item]);
 	}
-	/* Large objects of kmalloc() are counted with it, and cannot be told from other pages. */
-	if (slab << PAGE_SHIFT < census.node[node][NR_SLAB_RECLAIMABLE_B])
-		wrong("slab memory of node %d is %ld pages, and %ld are counted",
-		      node, slab, census.node[node][NR_SLAB_RECLAIMABLE_B] >> PAGE_SHIFT);
-	if (mlock != census.zone_mlock[node])
-		wrong("NR_MLOCK of node %d is %ld, and %ld pages are counted",
-		      node, mlock, census.zone_mlock[node]);
+	check_slabs(node);
+}
+
+/*
+ * Counters that a node has and a group has not; and the one that a group has as
+ * the sum of all nodes, since a page of the swap cache that moves takes it along.
+ */
+static bool is_of_nodes_alone(enum node_stat_item item)
+{
+	return item == NR_FILE_PAGES || item == NR_ISOLATED_ANON || item == NR_ISOLATED_FILE ||
+	       item == NR_SHMEM_PMDMAPPED || item == NR_FILE_PMDMAPPED;
+}
+
+static void check_group_on_node(struct mem_cgroup *memcg, int group, int node)
+{
+	struct lruvec *lruvec = mem_cgroup_lruvec(memcg, NODE_DATA(node));
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(items); i++) {
+		enum node_stat_item item = items[i].item;
+		long counted = census.of_group[group][node][item], is;
+
+		if (is_of_nodes_alone(item) || may_be_elsewhere(item))
+			continue;
+		is = lruvec_page_state(lruvec, item);
+		if (is != counted)
+			wrong("%s of group %d is %ld on node %d, and %ld pages are counted",
+			      items[i].name, group, is, node, counted);
+	}
 }
 
 static void check_group(int group)
 {
 	struct mem_cgroup *memcg = memory_of_group(group);
-	long charged, rest;
+	long charged, rest, files, counted = 0;
+	int node;
 
 	if (!memcg)
 		return;
@@ -99,6 +161,14 @@ static void check_group(int group)
 	if (rest < 0 || rest > MOST_KERNEL_PAGES)
 		wrong("group %d is charged for %ld pages, and its users have %ld",
 		      group, charged, census.charged[group]);
+	for_each_online_node(node) {
+		check_group_on_node(memcg, group, node);
+		counted += census.of_group[group][node][NR_FILE_PAGES];
+	}
+	files = memcg_page_state(memcg, NR_FILE_PAGES);
+	if (files != counted && !may_be_elsewhere(NR_FILE_PAGES))
+		wrong("NR_FILE_PAGES of group %d is %ld, and %ld pages are counted",
+		      group, files, counted);
 }
 
 /*
@@ -134,16 +204,39 @@ static void note_events(void)
 	note(PART_flushes, nr_flushed_pages);
 }
 
+/* Descriptors of frames, by who allocated their pages: boot, or who added memory since. */
+static void check_memmap(void)
+{
+	const long of_section = PFN_UP(PAGES_PER_SECTION * sizeof(struct page));
+	long is_boot = atomic_long_read(&nr_memmap_boot_pages), boot = 0;
+	long is_added = atomic_long_read(&nr_memmap_pages), added = 0;
+	unsigned long number;
+
+	for (number = 0; number <= __highest_present_section_nr; number++) {
+		struct mem_section *section = __nr_to_section(number);
+
+		if (early_section(section))
+			boot += of_section;
+		else if (present_section(section))
+			added += of_section;
+	}
+	if (is_boot != boot || is_added != added)
+		wrong("nr_memmap_boot_pages is %ld and nr_memmap_pages %ld, and not %ld and %ld",
+		      is_boot, is_added, boot, added);
+}
+
 void check_counters(void)
 {
 	int node, group, order;
 
 	for_each_online_node(node)
 		check_node(node);
+	sum_up_groups();
 	for (group = 1; group < MOST_GROUPS; group++)
 		check_group(group);
 	for (order = 2; order <= HPAGE_PMD_ORDER; order++)
 		check_large_folios(order);
+	check_memmap();
 	note(PART_counters, digest());
 	note_events();
 }

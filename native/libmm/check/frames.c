@@ -95,53 +95,77 @@ static void check_rmap(struct folio *folio)
 		      folio_pfn(folio), found, mapped);
 }
 
-/* What counters of a node must say of a folio. */
-static void count_folio(struct folio *folio, unsigned long nr, unsigned long mapped)
-{
-	long *node = census.node[folio_nid(folio)];
-	unsigned long first = frame_of(&folio->page);
-	bool is_anon = folio_test_anon(folio), is_cached = folio_test_swapcache(folio);
-	bool is_huge = census.huge_mappings[first];
-
-	if (is_anon && nr > 1)
-		census.anon_folios[folio_order(folio)]++;
-	if (folio_test_lru(folio))
-		node[NR_LRU_BASE + list_of(folio)] += nr;
-	node[is_anon ? NR_ANON_MAPPED : NR_FILE_MAPPED] += mapped;
-	if (is_anon && is_huge)
-		node[NR_ANON_THPS] += nr;
-	if (is_cached)
-		node[NR_SWAPCACHE] += nr;
-	if (is_cached || (folio->mapping && !is_anon))
-		node[NR_FILE_PAGES] += nr;
-	if (folio_test_writeback(folio))
-		node[NR_WRITEBACK] += nr;
-	if (!is_anon && folio->mapping && folio_test_dirty(folio) &&
-	    mapping_can_writeback(folio->mapping))
-		node[NR_FILE_DIRTY] += nr;
-	if (!is_anon && folio->mapping && folio_test_swapbacked(folio)) {
-		node[NR_SHMEM] += nr;
-		if (folio_test_pmd_mappable(folio))
-			node[NR_SHMEM_THPS] += nr;
-		if (is_huge)
-			node[NR_SHMEM_PMDMAPPED] += nr;
-	} else if (!is_anon && folio->mapping && folio_test_pmd_mappable(folio)) {
-		node[NR_FILE_THPS] += nr;
-		if (is_huge)
-			node[NR_FILE_PMDMAPPED] += nr;
-	}
-	if (folio_test_mlocked(folio))
-		census.zone_mlock[folio_nid(folio)] += nr;
-}
-
-static void count_charge(struct folio *folio, unsigned long nr)
+/* The group that a folio or a page table is charged to; 0: none, or the root. */
+static int group_of(struct folio *folio)
 {
 	struct mem_cgroup *memcg = folio_memcg(folio);
 	int group;
 
-	for (group = 1; group < MOST_GROUPS; group++)
-		if (memcg && memory_of_group(group) == memcg)
-			census.charged[group] += nr;
+	for (group = 1; memcg && group < MOST_GROUPS; group++)
+		if (memory_of_group(group) == memcg)
+			return group;
+	return 0;
+}
+
+static void count(struct folio *folio, enum node_stat_item item, long nr)
+{
+	census.node[folio_nid(folio)][item] += nr;
+	census.of_group[group_of(folio)][folio_nid(folio)][item] += nr;
+}
+
+static void count_in_zone(struct folio *folio, enum zone_stat_item item, long nr)
+{
+	census.zone[folio_nid(folio)][folio_zonenum(folio)][item] += nr;
+}
+
+/* What counters of nodes, zones and groups must say of a folio. */
+static void count_folio(struct folio *folio, unsigned long nr, unsigned long mapped)
+{
+	bool is_anon = folio_test_anon(folio), is_cached = folio_test_swapcache(folio);
+	bool is_huge = census.huge_mappings[frame_of(&folio->page)];
+
+	if (is_anon && nr > 1)
+		census.anon_folios[folio_order(folio)]++;
+	if (folio_test_lru(folio)) {
+		count(folio, NR_LRU_BASE + list_of(folio), nr);
+		count_in_zone(folio, NR_ZONE_LRU_BASE + list_of(folio), nr);
+	}
+	count(folio, is_anon ? NR_ANON_MAPPED : NR_FILE_MAPPED, mapped);
+	if (is_anon && is_huge)
+		count(folio, NR_ANON_THPS, nr);
+	if (is_cached)
+		count(folio, NR_SWAPCACHE, nr);
+	if (is_cached)	/* which groups do not count as pages of files */
+		census.node[folio_nid(folio)][NR_FILE_PAGES] += nr;
+	else if (folio->mapping && !is_anon)
+		count(folio, NR_FILE_PAGES, nr);
+	if (folio_test_writeback(folio)) {
+		count(folio, NR_WRITEBACK, nr);
+		count_in_zone(folio, NR_ZONE_WRITE_PENDING, nr);
+	}
+	if (!is_anon && folio->mapping && folio_test_dirty(folio) &&
+	    mapping_can_writeback(folio->mapping)) {
+		count(folio, NR_FILE_DIRTY, nr);
+		count_in_zone(folio, NR_ZONE_WRITE_PENDING, nr);
+	}
+	if (!is_anon && folio->mapping && folio_test_swapbacked(folio)) {
+		count(folio, NR_SHMEM, nr);
+		if (folio_test_pmd_mappable(folio))
+			count(folio, NR_SHMEM_THPS, nr);
+		if (is_huge)
+			count(folio, NR_SHMEM_PMDMAPPED, nr);
+	} else if (!is_anon && folio->mapping && folio_test_pmd_mappable(folio)) {
+		count(folio, NR_FILE_THPS, nr);
+		if (is_huge)
+			count(folio, NR_FILE_PMDMAPPED, nr);
+	}
+	if (folio_test_mlocked(folio))
+		count_in_zone(folio, NR_MLOCK, nr);
+}
+
+static void count_charge(struct folio *folio, unsigned long nr)
+{
+	census.charged[group_of(folio)] += nr;
 }
 
 static void count_cached_slots(struct folio *folio, unsigned long nr)
@@ -195,7 +219,7 @@ static void check_table_frame(struct page *page)
 	if (page_ref_count(page) != 1)
 		wrong("frame %#lx is a page table, and has %d references",
 		      page_to_pfn(page), page_ref_count(page));
-	census.node[page_to_nid(page)][NR_PAGETABLE]++;
+	count(page_folio(page), NR_PAGETABLE, 1);
 }
 
 static bool is_of_users(struct folio *folio)
@@ -230,6 +254,13 @@ static void check_huge_page(struct folio *folio)
 		      folio_pfn(folio), folio_entire_mapcount(folio), counted);
 }
 
+static void count_slab(struct page *page, unsigned long bytes)
+{
+	const struct kmem_cache *cache = page_slab(page)->slab_cache;
+
+	census.node[page_to_nid(page)][cache_vmstat_idx((struct kmem_cache *)cache)] += bytes;
+}
+
 /* How many frames this one and those behind it are, of one kind. */
 static unsigned long check_frame(struct page *page)
 {
@@ -248,7 +279,7 @@ static unsigned long check_frame(struct page *page)
 	}
 	nr = compound_nr(page);
 	if (PageSlab(page))
-		census.node[page_to_nid(page)][NR_SLAB_RECLAIMABLE_B] += nr << PAGE_SHIFT;
+		count_slab(page, nr << PAGE_SHIFT);
 	else if (PageTable(page))
 		check_table_frame(page);
 	else if (PageHuge(page))

@@ -40,7 +40,8 @@ static void check_block(struct page *page, unsigned int order, int type)
 	take(pfn, order, IN_BUDDY);
 }
 
-static long walk_buddy(struct zone *zone)
+/* @nr_cma: Of these, in blocks of CMA. */
+static long walk_buddy(struct zone *zone, long *nr_cma)
 {
 	long nr_pages = 0;
 	int order, type;
@@ -55,6 +56,7 @@ static long walk_buddy(struct zone *zone)
 			list_for_each_entry(page, &area->free_list[type], buddy_list) {
 				check_block(page, order, type);
 				nr++;
+				*nr_cma += is_migrate_cma(type) ? 1L << order : 0;
 			}
 		}
 		if (area->nr_free != nr)
@@ -96,12 +98,16 @@ void check_free_memory(void)
 	int cpu;
 
 	for_each_populated_zone(zone) {
-		long nr_pages = walk_buddy(zone);
+		long nr_cma = 0, nr_pages = walk_buddy(zone, &nr_cma);
 
 		if (zone_page_state_snapshot(zone, NR_FREE_PAGES) != nr_pages)
 			wrong("NR_FREE_PAGES of node %d is %lu, and lists have %ld",
 			      zone_to_nid(zone), zone_page_state_snapshot(zone, NR_FREE_PAGES),
 			      nr_pages);
+		if (zone_page_state_snapshot(zone, NR_FREE_CMA_PAGES) != nr_cma)
+			wrong("NR_FREE_CMA_PAGES of node %d is %lu, and lists have %ld",
+			      zone_to_nid(zone), zone_page_state_snapshot(zone, NR_FREE_CMA_PAGES),
+			      nr_cma);
 		for_each_online_cpu(cpu)
 			walk_per_cpu(zone, cpu);
 	}

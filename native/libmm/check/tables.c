@@ -323,7 +323,8 @@ static void check_sizes(struct space *space, struct mm_struct *mm, long nr, long
 			wrong("process %d: %s is %lld, and %ld entries are of that kind",
 			      space->process->number, kinds[i],
 			      percpu_counter_sum(&mm->rss_stat[i]), space->rss[i]);
-	if (mm->ksm_zero_pages.counter != space->ksm_zero_pages)
+	if (!may_ksm_zero_pages_vary() &&
+	    mm->ksm_zero_pages.counter != space->ksm_zero_pages)
 		wrong("process %d: ksm_zero_pages is %ld, and %ld entries are such",
 		      space->process->number, (long)mm->ksm_zero_pages.counter,
 		      space->ksm_zero_pages);

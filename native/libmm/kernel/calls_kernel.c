@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* Memory that other parts of the kernel take from mm: calls.def has these functions. */
 #include <linux/cma.h>
+#include <linux/memcontrol.h>
 #include <linux/memory_hotplug.h>
 #include <linux/mempool.h>
 #include <linux/page_reporting.h>
@@ -9,6 +10,7 @@
 #include <linux/vmalloc.h>
 #include "internal.h"
 #include "calls.h"
+#include "groups.h"
 #include "hosted.h"
 #include "steps.h"
 #include "trees.h"
@@ -112,6 +114,26 @@ long call_alloc_pages(long start, long bytes, long how, long nr)
 	return at ? 0 : -ENOMEM;
 }
 
+/* Whoever asks for zeroes gets them for all that an object grows by. */
+static void check_cleared(size_t size)
+{
+	size_t least = size / 2 + 1;
+	char *one = kzalloc(least, GFP_KERNEL), *more;
+
+	if (!one)
+		return;
+	memset(one, 1, least);
+	more = krealloc(one, least + 1, GFP_KERNEL | __GFP_ZERO);
+	if (more)
+		more[least] = 1;
+	one = more ? krealloc(more, size, GFP_KERNEL | __GFP_ZERO) : NULL;
+	more = one ? krealloc(one, 3 * size, GFP_KERNEL | __GFP_ZERO) : NULL;
+	if (more && (memchr_inv(more, 1, min(size, least + 1)) ||
+		     memchr_inv(more + max(size, least + 1), 0, 3 * size - max(size, least + 1))))
+		wrong("an object that grew with zeroes has other bytes");
+	kfree(more);
+}
+
 long call_slab(long start, long bytes, long size, long nr)
 {
 	struct kmem_cache *cache = kmem_cache_create("of-a-step", clamp(size, 8L, 8192L), 0,
@@ -131,11 +153,68 @@ long call_slab(long start, long bytes, long size, long nr)
 	kmem_cache_shrink(cache);
 	kmem_cache_destroy(cache);
 	one = krealloc(kmalloc(size, GFP_KERNEL), 2 * size, GFP_KERNEL);
+	check_cleared(clamp(size, 8L, 8192L));
 	one = kvrealloc(one, 4 * size, GFP_KERNEL);
 	if (one && !is_vmalloc_addr(one) && ksize(one) < 4 * size)
 		wrong("an object has fewer bytes than were asked for");
 	kvfree_sensitive(one, size);
 	return done == nr ? 0 : -ENOMEM;
+}
+
+static long slab_bytes(struct mem_cgroup *memcg)
+{
+	sum_up_groups();
+	return memcg ? memcg_page_state(memcg, NR_SLAB_UNRECLAIMABLE_B) : 0;
+}
+
+/* Objects that the group pays for from the beginning, and others that it pays for later. */
+long call_charge(long start, long bytes, long size, long nr)
+{
+	/* What each CPU may know and the group does not know yet. */
+	const long unknown = num_online_cpus() * PAGE_SIZE;
+	struct mem_cgroup *memcg = get_mem_cgroup_from_mm(current->mm);
+	void *some[MOST_PAGES], *one;
+	long i, before, after;
+
+	for (i = 0; i < MOST_PAGES; i++)
+		some[i] = kmalloc(PAGE_SIZE, GFP_KERNEL_ACCOUNT);
+	before = slab_bytes(memcg);
+	for (i = 0; i < clamp(nr, 1L, MOST_PAGES); i++) {
+		one = kmalloc(clamp(size, 8L, 1L << 18), GFP_KERNEL);
+		if (one)
+			kmem_cache_charge(one, GFP_KERNEL);
+		kfree(one);
+	}
+	after = slab_bytes(memcg);
+	if (abs(after - before) > unknown)
+		wrong("a group had %ld bytes of slabs, and has %ld after all objects are freed",
+		      before, after);
+	for (i = 0; i < MOST_PAGES; i++)
+		kfree(some[i]);
+	mem_cgroup_put(memcg);
+	return 0;
+}
+
+/* As an interrupt's handler, or who has a lock that spins, allocates. */
+long call_atomic(long start, long bytes, long size, long nr)
+{
+	const gfp_t gfp = GFP_ATOMIC | __GFP_NOWARN;
+	struct page *some[MOST_PAGES] = { };
+	void __percpu *areas;
+	void *one;
+	long i, done;
+
+	nr = clamp(nr, 1L, MOST_PAGES);
+	preempt_disable();
+	done = alloc_pages_bulk_mempolicy_noprof(gfp, nr, some);
+	one = kmalloc(clamp(size, 8L, 1L << 16), gfp);
+	areas = __alloc_percpu_gfp(clamp(size, 8L, 4096L), 8, gfp);
+	for (i = 0; i < done; i++)
+		__free_page(some[i]);
+	kfree(one);
+	free_percpu(areas);
+	preempt_enable();
+	return done;
 }
 
 long call_mempool(long start, long bytes, long how, long nr)
@@ -192,8 +271,20 @@ long call_cma(long start, long bytes, long align, long nr)
 	return first ? !cma_release(first_area, first, nr) : -ENOMEM;
 }
 
+/* A block that is offline is taken out, and another one put in, at the second try if need be. */
+static void remove_and_add(unsigned long pfn, int node)
+{
+	struct mhp_params params = { .pgprot = PAGE_KERNEL };
+
+	__remove_pages(pfn, PAGES_PER_SECTION, NULL, NULL);
+	synchronize_rcu();
+	if (TIMED(__add_pages(node, pfn, PAGES_PER_SECTION, &params)) &&
+	    __add_pages(node, pfn, PAGES_PER_SECTION, &params))
+		give_up("a section cannot be added again");
+}
+
 /* Memory goes offline and comes back: a block of a node's. */
-long call_offline(long start, long bytes, long number, long unused)
+long call_offline(long start, long bytes, long number, long removes)
 {
 	unsigned long pfn = LIBMM_FIRST_PFN + number * PAGES_PER_SECTION;
 	struct zone *zone;
@@ -203,7 +294,11 @@ long call_offline(long start, long bytes, long number, long unused)
 		return -EINVAL;
 	zone = page_zone(pfn_to_page(pfn));
 	error = offline_pages(pfn, PAGES_PER_SECTION, zone, NULL);
-	return error ?: online_pages(pfn, PAGES_PER_SECTION, zone, NULL);
+	if (error)
+		return error;
+	if (removes)
+		remove_and_add(pfn, zone_to_nid(zone));
+	return online_pages(pfn, PAGES_PER_SECTION, zone, NULL);
 }
 
 /* Broken pages become usable again. */

@@ -278,11 +278,18 @@ static void __init describe_memory(void)
 }
 #endif
 
-/* The descriptors have their place already: host_set_ram(). */
+/* The descriptors have their place already: host_set_ram(). The kernel would allocate one. */
 int __meminit vmemmap_populate(unsigned long start, unsigned long end, int node,
 			       struct vmem_altmap *altmap)
 {
 	HOST_STUB("custom");
+	if (slab_is_available()) {
+		struct page *page = alloc_pages_node_noprof(node, GFP_KERNEL, 0);
+
+		if (!page)
+			return -ENOMEM;
+		__free_page(page);
+	}
 	memset((void *)start, 0, end - start);
 	return 0;
 }

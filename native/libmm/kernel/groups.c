@@ -114,6 +114,16 @@ struct mem_cgroup *memory_of_group(int number)
 	return mem_cgroup_from_css(groups[number].css);
 }
 
+void charge_objects_of(struct task_struct *task)
+{
+	memory_cgrp_subsys.fork(task);
+}
+
+void charge_objects_no_more(void)
+{
+	memory_cgrp_subsys.exit(current);
+}
+
 int set_group_limit(int number, unsigned long nr_pages)
 {
 	return page_counter_set_max(&memory_of_group(number)->memory, nr_pages);
@@ -151,16 +161,21 @@ struct task_struct *css_task_iter_next(struct css_task_iter *iter)
 }
 
 /* Counters of groups are summed up when they are read, as on one CPU. */
+void sum_up_groups(void)
+{
+	int cpu;
+
+	for (int i = nr_groups - 1; i >= 0; i--)
+		for_each_possible_cpu(cpu)
+			memory_cgrp_subsys.css_rstat_flush(groups[i].css, cpu);
+}
+
 #ifdef HAVE_CSS_RSTAT_FLUSH
 void css_rstat_flush(struct cgroup_subsys_state *of)
 #else
 void cgroup_rstat_flush(struct cgroup *of)
 #endif
 {
-	int cpu;
-
 	HOST_STUB("custom");
-	for (int i = nr_groups - 1; i >= 0; i--)
-		for_each_possible_cpu(cpu)
-			memory_cgrp_subsys.css_rstat_flush(groups[i].css, cpu);
+	sum_up_groups();
 }

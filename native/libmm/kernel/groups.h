@@ -16,6 +16,13 @@ int make_group(void);
 struct css_set *set_of_group(int number);
 struct mem_cgroup *memory_of_group(int number);
 
+/* The group of a task pays for its objects of slabs, too; and that of the current one does not. */
+void charge_objects_of(struct task_struct *task);
+void charge_objects_no_more(void);
+
+/* Have counters of all groups say what CPUs have added to them so far. */
+void sum_up_groups(void);
+
 int set_group_limit(int number, unsigned long nr_pages);
 
 #endif

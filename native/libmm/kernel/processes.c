@@ -68,6 +68,7 @@ static void end_process(struct process *process)
 	detach_device(&process->device);
 	leave_memory();
 	mpol_put_task_policy(current);
+	charge_objects_no_more();
 	list_del_rcu(&current->tasks);
 	list_del_rcu(&current->thread_node);
 	process->context = NULL;
@@ -203,6 +204,29 @@ long run_in_helper(const struct step *step, long a, long b)
 	return result;
 }
 
+/*
+ * A child begins with its parent's number of zero pages that KSM made. So it is
+ * known to be right only if the child gets all pages.
+ */
+static bool has_forked_in_part;
+
+bool may_ksm_zero_pages_vary(void)
+{
+	return has_forked_in_part;
+}
+
+static bool forks_all(struct mm_struct *mm)
+{
+	struct vm_area_struct *vma;
+
+	VMA_ITERATOR(vmi, mm, 0);
+
+	for_each_vma(vmi, vma)
+		if (vma->vm_flags & (VM_DONTCOPY | VM_WIPEONFORK))
+			return false;
+	return true;
+}
+
 long step_fork(long parent, long number)
 {
 	struct process *child;
@@ -214,11 +238,14 @@ long step_fork(long parent, long number)
 	child = &processes[number];
 	context = new_process_task(child);
 	context->task->cgroups = current->cgroups;
+	charge_objects_of(context->task);
 	context->task->mempolicy = mpol_dup(current->mempolicy);
 	context->task->il_prev = current->il_prev;
 	error = PTR_ERR_OR_ZERO(context->task->mempolicy);
 	if (!error)
 		error = TIMED(process_copy_mm(context->task));
+	if (current->mm->ksm_zero_pages.counter && (error || !forks_all(current->mm)))
+		has_forked_in_part = true;
 	if (error) {
 		if (!IS_ERR(context->task->mempolicy))
 			mpol_put(context->task->mempolicy);
@@ -243,6 +270,8 @@ long step_join(long number, long group)
 	if (!set)
 		return -ENOENT;
 	current->cgroups = set;
+	charge_objects_no_more();
+	charge_objects_of(current);
 	return 0;
 }
 

@@ -90,6 +90,18 @@ void give_up(const char *format, ...)
 	host_exit(LIBMM_CRASHED);
 }
 
+/* What the kernel finds wrong it says so: with a name behind it that is SLUB's. */
+static bool is_of_alarm(const char *words)
+{
+	static const char *const begins[] = { "BUG:", "BUG ", "UBSAN:", "pagealloc:" };
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(begins); i++)
+		if (strstarts(words, begins[i]))
+			return true;
+	return false;
+}
+
 /* News are not told, nor what goes on with a line. */
 int _printk(const char *format, ...)
 {
@@ -107,7 +119,7 @@ int _printk(const char *format, ...)
 		return 0;
 	clean(text);
 	report("{\"kernel\": \"%s\", \"line\": %u}", words, line_under_way());
-	if (!strncmp(words, "BUG:", 4) && !nr_alarms++)
+	if (is_of_alarm(words) && !nr_alarms++)
 		report("{\"alarm\": \"the kernel says: %s\", \"line\": %u}", words,
 		       line_under_way());
 	return 0;

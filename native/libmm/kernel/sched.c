@@ -127,6 +127,24 @@ static struct context *pick(void)
 	return context;
 }
 
+#ifdef CONFIG_DEBUG_ATOMIC_SLEEP
+/* @offsets: Of preempt_count(), which the caller gives back itself before it sleeps. */
+void __might_resched(const char *file, int line, unsigned int offsets)
+{
+	const unsigned int count = preempt_count() & ~PREEMPT_NEED_RESCHED;
+
+	HOST_STUB("custom");
+	if (system_state == SYSTEM_RUNNING && count != offsets)
+		wrong("%s:%d may sleep with a preemption count of %#x", file, line, count);
+}
+
+void __might_sleep(const char *file, int line)
+{
+	HOST_STUB("duplicated");
+	__might_resched(file, line, 0);
+}
+#endif
+
 void schedule(void)
 {
 	struct context *context = current_context();

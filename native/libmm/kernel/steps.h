@@ -76,6 +76,9 @@ struct process *current_process(void);
 
 struct mm_struct *mm_of(const struct process *process);
 
+/* Whether the numbers of zero pages that KSM made may be wrong: since a fork in part. */
+bool may_ksm_zero_pages_vary(void);
+
 /* Begin with process 0, and end all that are left. */
 void start_processes(void);
 void end_processes(void);

@@ -94,6 +94,22 @@ long call_access(long start, long bytes, long writes, long unused)
 	       access_remote_vm(current->mm, start + 8, some, nr, FOLL_WRITE) : nr;
 }
 
+/* So many bytes from @start on may be written. */
+static long writable_bytes(unsigned long start, unsigned long bytes)
+{
+	unsigned long at = start;
+	struct vm_area_struct *vma;
+
+	while (at < start + bytes) {
+		vma = vma_lookup(current->mm, at);
+		if (!vma || !(vma->vm_flags & VM_WRITE))
+			break;
+		at = vma->vm_end;
+	}
+	return min(at - start, bytes);
+}
+
+/* mm/gup.c: the second returns how many bytes it has not faulted in, as copy_to_user() does. */
 long call_fixup_fault(long start, long bytes, long writes, long unused)
 {
 	bool unlocked = false;
@@ -104,12 +120,11 @@ long call_fixup_fault(long start, long bytes, long writes, long unused)
 	mmap_read_lock(current->mm);
 	error = fixup_user_fault(current->mm, start, writes ? FAULT_FLAG_WRITE : 0, &unlocked);
 	mmap_read_unlock(current->mm);
-	if (error)
-		return error;
 	left = fault_in_safe_writeable((void __user *)start, bytes);
-	if (left > bytes)
-		wrong("fault_in_safe_writeable() leaves %zu bytes of %ld", left, bytes);
-	return left;
+	if (left > bytes || bytes - left > writable_bytes(start, bytes))
+		wrong("of %ld bytes %ld can be written, and %zu are said not to be faulted in",
+		      bytes, writable_bytes(start, bytes), left);
+	return error ?: left;
 }
 
 /* A device has pages for itself until the process touches them. */

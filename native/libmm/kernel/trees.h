@@ -113,6 +113,10 @@ static inline struct page *make_device_exclusive(struct mm_struct *mm, unsigned 
 #include <linux/page_frag_cache.h>
 #endif
 
+#ifdef alloc_pages_bulk_array_mempolicy
+#define alloc_pages_bulk_mempolicy_noprof alloc_pages_bulk_array_mempolicy_noprof
+#endif
+
 #ifdef HAVE_BOOL_WAITS
 #define waits_t bool
 #else

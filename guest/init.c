@@ -195,22 +195,16 @@ int main(int argc, char **argv)
 	mount_all();
 	keep_words(argc, argv);
 	host_listens = port_open();
-	name = word("experiment");
-	if (host_listens)
-		say_hello();
-	else if (!name || strcmp(name, "shell"))
+	if (!host_listens)
 		give_up(0, "no virtio port is named ream");
-
+	say_hello();
 	name = needed_word("experiment");
 	for (struct experiment *one = experiments; one; one = one->next) {
 		if (strcmp(name, one->name))
 			continue;
 		ok = one->run();
-		if (host_listens) {
-			fprintf(message_begin("end"), "{\"ok\": %s}",
-				ok ? "true" : "false");
-			message_end();
-		}
+		fprintf(message_begin("end"), "{\"ok\": %s}", ok ? "true" : "false");
+		message_end();
 		power_off();
 	}
 	give_up(0, "experiment=%s: not known here", name);

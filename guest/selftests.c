@@ -3,8 +3,6 @@
  * experiment=selftests: the programs run=PATH[,PATH...] run one after another.
  * What they print is on the console, where kernel tests write KTAP themselves.
  * With swap=DEVICE they find that block device in use for swap.
- *
- * experiment=shell: /bin/sh on the console, if the initramfs has one.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -84,35 +82,4 @@ static bool run_selftests(void)
 	return ok;
 }
 
-/* /dev/console cannot be a controlling terminal, without which no Ctrl-C. */
-static void use_terminal(void)
-{
-	int terminal = open("/dev/ttyS0", O_RDWR);
-
-	if (terminal < 0)
-		return;
-	for (int fd = 0; fd <= 2; fd++)
-		dup2(terminal, fd);
-	if (terminal > 2)
-		close(terminal);
-}
-
-static bool run_shell(void)
-{
-	static const char *const argv[] = { "/bin/sh", "-l", NULL };
-	/* Links to itself for ls and the rest. */
-	static const char *const install[] = {
-		"/bin/busybox", "--install", "-s", "/bin", NULL
-	};
-
-	refuse_unread_words();
-	if (access(argv[0], X_OK))
-		give_up(errno, "%s: the initramfs has no shell", argv[0]);
-	run_program(install, CHILD_DEADLINE_S);
-	use_terminal();
-	run_program(argv, NO_DEADLINE);
-	return true;
-}
-
 GUEST_EXPERIMENT("selftests", run_selftests)
-GUEST_EXPERIMENT("shell", run_shell)

@@ -108,7 +108,6 @@ COMMANDS: Mapping[str, tuple[str, ...]] = {
                               "--row", "plug-256GiB", "--variant", "ream"),
     "export-csv": ("export", "-f", "csv", "0d61", "4fed", "149a"),
     "export-jsonl": ("export", "-f", "jsonl", "0d61"),
-    "export-kcidb": ("export", "-f", "kcidb", "0d61", "097b", "--origin", "my_ci"),
     "export-samples": ("export", "-f", "csv", "--samples", "0d61"),
     "history": ("history",),
     "history-fork": ("history", "-e", "fork", "--variant", "ream"),

@@ -10,7 +10,6 @@ from ream.paths import EXPERIMENTS, KERNEL_BASE
 
 EXPERIMENT = "experiment.toml"
 TABLES = "published.toml"
-MAILS = "mail"
 
 _DEFAULT = re.compile(r"^default = true$", re.MULTILINE)
 
@@ -69,8 +68,3 @@ def version_numbers(version: str) -> tuple[int, ...]:
 def table_files() -> list[Path]:
     """The published tables of every experiment."""
     return sorted(EXPERIMENTS.glob(f"*/{TABLES}"))
-
-
-def mails() -> list[Path]:
-    """Tables as their mails print them, of every experiment."""
-    return sorted(EXPERIMENTS.glob(f"*/{MAILS}/*.txt"))

@@ -29,7 +29,6 @@ BROKEN_PIPE = 141
             ),
         ),
         (["run", "zone-devise"], "no experiment 'zone-devise' (did you mean zone-device?); there"),
-        (["shell", "--variant", "reem"], "no variant 'reem' (did you mean ream?); there is before"),
         (["run", "nowhere.toml"], "nowhere.toml: No such file or directory"),
         (
             ["run", "--row", "small-256MB", "--set", "device_bytes=0"],
@@ -82,14 +81,12 @@ BROKEN_PIPE = 141
         ),
         (["run", "fork", "--count", "--control", "3%"], "what is counted has no time to slow"),
         (["replicate", "popple"], "popple (did you mean zone-device-private-popple?); there are"),
-        (["replicate", "--import", sys.executable], "not a mail (binary data)"),
         (
             ["report", "--html", "out.txt", "007a"],
             "--html out.txt: FILE must end in .html; --html=",
         ),
         (["run", "fork", "--row", "frok-64k"], "fork has no row frok-64k (did you mean fork-64k"),
         (["plan", "fork", "--row", "live-fork-4k"], "live-fork-4k (--stage live has it; did you "),
-        (["shell", "--variant", "quux"], "no variant 'quux'; there is before"),
         (["report", "nothing"], "no record 'nothing'"),
         (["report"], "no record in"),
     ],

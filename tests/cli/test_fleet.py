@@ -22,7 +22,7 @@ TINY = ("plan", "zone-device", "--row", "small-256MB", "--launches", "1", "--rou
         (["plan", "zone-device", "--emit", "parallel"], "name a new directory with -o DIR"),
         (["plan", "zone-device", "--each-host"], "--each-host needs --hosts"),
         (["plan", "zone-device", "--hosts", "a"], "jsonl leaves it to others where a cell runs"),
-        (["plan", "fork", "--emit", "tmt", "--hosts", "a b", "-o", "x"], "'a b' is neither"),
+        (["plan", "fork", "--emit", "parallel", "--hosts", "a b", "-o", "x"], "'a b' is neither"),
         (["plan", "zone-device", "--series", "nowhere.patch"], "nowhere.patch"),
         (["run", "--cell", "nowhere.json"], "nowhere.json: No such file or directory"),
         (["run", "--cell", "-"], "standard input: 0 lines, where one cell is one line"),

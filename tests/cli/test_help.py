@@ -28,11 +28,11 @@ def test_the_version_is_one_line(ream) -> None:
 
 def test_no_words_print_the_help(ream) -> None:
     said = ream()
-    for command in ("run", "shell", "list", "doctor", "report"):
+    for command in ("run", "list", "doctor", "report"):
         assert f"\n  {command} " in said.out + said.err
 
 
-@pytest.mark.parametrize("command", ["run", "shell", "list", "doctor", "report"])
+@pytest.mark.parametrize("command", ["run", "list", "doctor", "report"])
 def test_every_command_explains_itself(ream, command: str) -> None:
     said = ream(command, "--help")
     assert said.code == 0

@@ -1,16 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""`ream replicate` as people start it: records that exist, mails, one quick run."""
+"""`ream replicate` as people start it: records that exist, one quick run."""
 
 import json
 from pathlib import Path
 
 import pytest
 
-from mail_texts import FOLLOW_UP, UNKNOWN
-from ream.folders import mails
 from shipped import RECORDS
-
-MAILS = {path.stem: path for path in mails()}
 
 
 def record_of(name: str) -> str:
@@ -45,8 +41,6 @@ def test_a_dry_run_says_which_runs_and_how_long(ream) -> None:
     [
         ((), "name published tables, or --all; there are deferred-init-skylake"),
         (("nothing",), "no published table nothing; there are"),
-        (("--all", "--author", "A"), "--author: only with --import FILE"),
-        (("--all", "--import", "x"), "--import reads a mail and measures nothing"),
         (("--all", "--launches", "0"), "launches: must be between 1"),
     ],
 )
@@ -55,44 +49,6 @@ def test_what_cannot_be_meant_is_said_in_one_line(ream, words, said) -> None:
     assert ran.code == 2
     assert ran.err.startswith(f"ream: {said}")
     assert ran.out == ""
-
-
-def test_a_pasted_table_becomes_a_file_that_can_be_replicated_at_once(ream, tmp_path: Path) -> None:
-    out = tmp_path / "mine.toml"
-    mail = MAILS["zone-device-v4"]
-    words = ("replicate", "--import", str(mail), "--id", "mine", "-o", str(out))
-    assert ream(*words).code == 0
-    assert "--force replaces it" in ream(*words).err
-    assert ream(*words, "--force").code == 0
-    assert ream("replicate", "--import", str(mail), "--id", "mine").out == out.read_text()
-    said = ream("replicate", str(out), "--record", record_of("zone-device-native"))
-    assert said.code in (0, 1, 4), said.err
-    assert "mine: not said" in said.out
-    assert "262.12 -> 108.36" in said.out
-
-
-def test_every_table_of_a_thread_is_imported_and_what_is_in_none_is_said(ream, tmp_path) -> None:
-    (tmp_path / "mail").write_text(f"{FOLLOW_UP}\n{UNKNOWN}")
-    ran = ream("replicate", "--import", "mail", "-o", "mine.toml")
-    assert ran.code == 0
-    said = ran.err.splitlines()
-    assert all(line.startswith("ream: line ") for line in said)
-    assert [line for line in said if "in no layout that is known" in line]
-    assert all(f"#   {line.removeprefix('ream: ')}" in read(tmp_path) for line in said)
-    plan = ream("replicate", "mine.toml", "--dry-run")
-    assert plan.code == 0, plan.err
-    assert "run         ream run" in plan.out
-
-
-def read(directory: Path) -> str:
-    return (directory / "mine.toml").read_text()
-
-
-def test_a_mail_without_a_table_is_refused_with_the_layouts(ream, tmp_path: Path) -> None:
-    (tmp_path / "mail").write_text("Nice work!\n")
-    ran = ream("replicate", "--import", "mail")
-    assert ran.code == 2
-    assert ran.err.startswith("ream: line 1: 'Nice work!': not understood; the layouts known are")
 
 
 def test_a_quick_run_replicates_a_table_and_leaves_an_ordinary_record(ream, tmp_path: Path) -> None:

@@ -36,7 +36,7 @@ def test_a_gap_in_a_mailbox_is_named_before_anything_is_built(ream, tmp_path: Pa
     assert said.startswith("ream: gap.mbox: 3/9 is missing; add it, or ")
 
 
-@pytest.mark.parametrize("command", [("run",), ("shell", "--variant", "both"), ("plan",)])
+@pytest.mark.parametrize("command", [("run",), ("plan",)])
 def test_of_two_versions_one_is_chosen(ream, tmp_path: Path, command: tuple[str, ...]) -> None:
     both = mailbox(tmp_path / "x", *SHIPPED, version="v2 ")
     both += mailbox(tmp_path / "x", *SHIPPED, version="RFC v3 ")

@@ -148,7 +148,6 @@ def test_no_file_is_longer_than_it_can_be_read() -> None:
 
 
 NAMED_ALL_THE_SAME = {
-    "lab/ream/mail/bars.py": "a word that mails have",
     "lab/ream/program/generate.py": "programs have system calls, by which experiments are named",
     "lab/ream/program/grammar.py": "programs have system calls, by which experiments are named",
     "lab/ream/program/rules.py": "programs have system calls, by which experiments are named",

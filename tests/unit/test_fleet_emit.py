@@ -9,7 +9,6 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
-import fmf
 import pytest
 
 from ream.errors import BadUsage
@@ -18,7 +17,7 @@ from ream.fleet.cell import Cell, read_cells
 from ream.fleet.emit import Assignment, Form, again, emit, parse_hosts, title, write
 from ream.fleet.plan import Wish, plan_cells
 
-FORMS: tuple[Form, ...] = ("jsonl", "parallel", "tmt", "sbatch")
+FORMS: tuple[Form, ...] = ("jsonl", "parallel", "sbatch")
 
 
 @pytest.fixture(scope="module")
@@ -48,7 +47,7 @@ def test_every_form_has_the_cells_and_the_same_plan_the_same_bytes(
         assert all(len(line) <= 100 for line in text.splitlines() if not line.startswith("{"))
 
 
-@pytest.mark.parametrize("form", ["parallel", "tmt", "sbatch"])
+@pytest.mark.parametrize("form", ["parallel", "sbatch"])
 @pytest.mark.parametrize("name", ["here", "any", "each"])
 def test_every_script_obeys_shellcheck(
     form: Form, name: str, layouts: Mapping[str, Assignment], tmp_path: Path
@@ -60,7 +59,6 @@ def test_every_script_obeys_shellcheck(
     scripts = [path for path in (tmp_path / "plan").glob("run*") if path.is_file()]
     assert {path.name for path in scripts} == {
         "parallel": {"run-cell.sh", "run.sh"},
-        "tmt": {"run-cell.sh"},
         "sbatch": {"run-cell.sh", "run.sbatch"},
     }[form]
     judged = subprocess.run(
@@ -93,7 +91,7 @@ def test_the_script_of_a_host_finds_ream_and_cell_whatever_their_paths(
 def test_each_script_begins_with_how_to_run_rerun_and_merge(
     layouts: Mapping[str, Assignment],
 ) -> None:
-    for form, name in (("parallel", "run.sh"), ("sbatch", "run.sbatch"), ("tmt", "tests.fmf")):
+    for form, name in (("parallel", "run.sh"), ("sbatch", "run.sbatch")):
         head = emit(form, layouts["any"])[name].partition("\n\n")[0]  # type: ignore[arg-type]
         assert all(line.startswith("#") for line in head.splitlines())
         for words in (" all ", " rerun", "merge", "--plan cells.jsonl"):
@@ -113,27 +111,6 @@ def test_a_host_does_one_cell_at_a_time(layouts: Mapping[str, Assignment]) -> No
     assert "#SBATCH --exclusive" in emit("sbatch", layouts["here"])["run.sbatch"].splitlines()
 
 
-def test_tmt_has_a_plan_for_each_host_and_a_test_for_each_cell(
-    layouts: Mapping[str, Assignment], tmp_path: Path
-) -> None:
-    for name, given in (("any", [2, 1]), ("each", [3, 3])):
-        write(emit("tmt", layouts[name]), tmp_path / name)
-        tree = fmf.Tree(str(tmp_path / name))
-        plans = list(tree.prune(keys=["provision"]))
-        assert [len(plan.get("discover")["test"]) for plan in plans] == given
-        assert [plan.get("provision") for plan in plans] == [
-            {"how": "connect", "guest": "alpha"},
-            {"how": "connect", "user": "root", "guest": "beta", "port": 2222},
-        ]
-        tests = {test.name: test.get("test") for test in tree.prune(keys=["test"])}
-        assert tests == {
-            f"/tests/{cell.id}": f'sh ./run-cell.sh {cell.id} "$TMT_TEST_DATA/records"'
-            for cell in layouts[name].cells
-        }
-        wanted = [one for plan in plans for one in plan.get("discover")["test"]]
-        assert {one.strip("/$") for one in wanted} == {cell.id for cell in layouts[name].cells}
-
-
 def test_what_is_missing_is_done_by_one_command_of_the_same_form(
     layouts: Mapping[str, Assignment], tmp_path: Path
 ) -> None:
@@ -147,7 +124,6 @@ def test_what_is_missing_is_done_by_one_command_of_the_same_form(
     assert said == {
         "jsonl": "",
         "parallel": f"sh 'T/a parallel/run.sh' {ids[0]} {ids[2]}",
-        "tmt": f"tmt --root 'T/a tmt' run --all --skip prepare test --name '{ids[0]}|{ids[2]}'",
         "sbatch": "(cd 'T/a sbatch' && sbatch --array=1,3 run.sbatch)",
     }
 

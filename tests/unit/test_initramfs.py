@@ -16,7 +16,6 @@ from ream.stage.initramfs import (
     libraries,
     namespace_programs,
     parse_ldd,
-    shell_programs,
 )
 
 LDD = """\
@@ -89,15 +88,6 @@ def test_absent_ndctl_names_the_way_out(monkeypatch: pytest.MonkeyPatch, tmp_pat
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(CannotRunHere, match="ndctl: not installed; `make setup`"):
         namespace_programs()
-
-
-def test_a_host_without_busybox_gives_no_shell(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    monkeypatch.setenv("PATH", str(tmp_path))
-    assert shell_programs() == {}
-    busybox = executable(tmp_path / "busybox", "#!/bin/sh\n")
-    assert shell_programs()["/bin/sh"] == busybox
 
 
 def test_the_archive_holds_init_modules_and_programs(

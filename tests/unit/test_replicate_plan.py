@@ -10,12 +10,11 @@ import pytest
 
 from ream.errors import BadUsage, CannotRunHere, VerificationFailed
 from ream.experiment import Experiment, PublishedRef, named
-from ream.folders import mails, names
-from ream.mail.read import import_text
+from ream.folders import names
 from ream.progress import Reporter
 from ream.published import load_tables, lookup
 from ream.replicate import perform as performing
-from ream.replicate.claims import base_of, claims, fits
+from ream.replicate.claims import base_of, claims
 from ream.replicate.plan import make_plan
 from shipped import RECORDS, SHIPPED
 
@@ -102,17 +101,6 @@ def test_launches_and_rounds_are_those_asked_for_and_in_the_command(experiments)
         "ream run zone-device --stage native --row fsdax-100GB --row devdax-100GB "
         "--row fsdax-first --launches 2 --rounds 3 --seed 9"
     )
-
-
-@pytest.mark.parametrize("path", mails(), ids=lambda p: p.stem)
-def test_a_table_from_a_mail_is_run_by_the_rows_of_the_one_it_was(path: Path, experiments) -> None:
-    ((mine, _),) = import_text(path.read_bytes(), {"id": "mine"}).tables
-    ours = lookup(TABLES, path.stem)
-    assert {fit.row.name for fit in fits(mine, experiments)} == {
-        fit.row.name
-        for fit in fits(ours, experiments)
-        if "unmap" not in str(fit.row.params().get("operation"))
-    }
 
 
 def test_the_line_before_the_change_is_the_one_that_rows_name(experiments) -> None:

@@ -332,7 +332,7 @@ def test_the_vm_stage_wants_qemu_and_what_init_runs(machine: Machine) -> None:
     machine.lose(*VM_PROGRAMS)
     machine.be(uid=1000)
     code, said = machine.set_up("native", "vm")
-    assert (code, said.endswith(" qemu-system-x86 ndctl daxctl busybox\n")) == (3, True)
+    assert (code, said.endswith(" qemu-system-x86 ndctl daxctl\n")) == (3, True)
 
 
 def test_only_the_vm_stage_needs_a_machine_to_boot(machine: Machine) -> None:
@@ -443,7 +443,6 @@ def test_the_launcher_works_through_a_symbolic_link_from_anywhere(machine: Machi
         (("run",), True),
         (("-v", "run", "fork"), True),
         (("replicate", "--all"), True),
-        (("replicate", "--import", "mail.txt"), False),
         (("check", "last", "--baseline", "last-1"), False),
         (("history",), False),
         ((), False),
@@ -452,7 +451,6 @@ def test_the_launcher_works_through_a_symbolic_link_from_anywhere(machine: Machi
         (("run", "--help-all"), False),
         (("which", "my.patch"), True),
         (("bisect", "fork"), True),
-        (("shell",), True),
         (("restore",), False),
         (("pack", "last", "--to", "records"), False),
         (("run", "--dry-run"), False),

@@ -17,7 +17,6 @@ from ream.cli import (  # noqa: I001
     fleet,  # noqa: F401
     listed,  # noqa: F401
     show,  # noqa: F401
-    shell,  # noqa: F401
     manual,  # noqa: F401
     words,  # noqa: F401
 )

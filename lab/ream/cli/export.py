@@ -39,8 +39,8 @@ def export(
     ] = None,
     *,
     form: Annotated[
-        Literal["csv", "parquet", "jsonl", "kcidb"],
-        typer.Option("--format", "-f", help="csv, parquet, jsonl: flat lines; kcidb: its JSON."),
+        Literal["csv", "jsonl"],
+        typer.Option("--format", "-f", help="CSV with a header, or a JSON object a line."),
     ],
     with_samples: Annotated[
         bool, typer.Option("--samples", help="Every sample, not every row and variant.")
@@ -50,9 +50,6 @@ def export(
         typer.Option("--output", "-o", metavar="FILE", help="Write it here, whole or not at all."),
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace FILE if it is there.")] = False,
-    origin: Annotated[
-        str, typer.Option(metavar="NAME", help="kcidb: the name of your CI system.")
-    ] = "ream",
     experiment: ExperimentOption = None,
     stage: StageOption = None,
     since: SinceOption = None,
@@ -66,22 +63,17 @@ def export(
 ) -> None:
     """Write earlier runs in a format that others read: the runs named, or all that fit.
 
-    csv, parquet and jsonl have a line for each run, row and variant, with units in the names of
-    the columns; with --samples one for each sample. kcidb is a report that can be sent to KCIDB.
-    Without FILE it goes to standard output.
+    There is a line for each run, row and variant, with units in the names of the columns; with
+    --samples one for each sample. Without FILE it goes to standard output.
 
     Exit status: 0; 2 usage, or a run that is not there or cannot be read; 6 if samples are damaged.
     """
     from ream.files import check_place, write_whole  # noqa: PLC0415
 
     choice = choice_of(experiment, stage, since, machine=machine, variant=variant, row=row)
-    if form == "kcidb" and (with_samples or variant or row):
-        raise BadUsage("--samples, --variant and --row are for flat lines; kcidb is of whole runs")
     filters = (experiment, stage, since, machine)
     if records and any(one is not None for one in filters):
         raise BadUsage("name runs, or say which with --experiment and its like; not both")
-    if file is None and form == "parquet" and sys.stdout.isatty():
-        raise BadUsage("parquet is no text: give a file with -o")
     if file is not None:
         check_place(file, force=force)
     content = _exported(
@@ -89,7 +81,6 @@ def export(
         form,
         choice,
         with_samples=with_samples,
-        origin=origin,
     )
     if file is None:
         sys.stdout.flush()
@@ -154,14 +145,10 @@ def _exported(
     choice: "Choice",
     *,
     with_samples: bool,
-    origin: str,
 ) -> bytes:
     from ream.history import export as formats  # noqa: PLC0415
     from ream.history import flat  # noqa: PLC0415
-    from ream.history.kcidb import to_kcidb  # noqa: PLC0415
 
-    if form == "kcidb":
-        return to_kcidb(records, origin)
     columns, read = (flat.SAMPLES, flat.samples) if with_samples else (flat.RESULTS, flat.results)
     of = "subject" if with_samples else "variant"
     lines = (
@@ -170,5 +157,5 @@ def _exported(
         for line in read(record)
         if choice.row in (None, line["row"]) and choice.variant in (None, line[of])
     )
-    write = {"csv": formats.to_csv, "jsonl": formats.to_jsonl, "parquet": formats.to_parquet}
+    write = {"csv": formats.to_csv, "jsonl": formats.to_jsonl}
     return write[form](lines, columns)

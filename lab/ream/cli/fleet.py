@@ -50,10 +50,10 @@ def plan(
     ],
     *,
     emit: Annotated[
-        Literal["jsonl", "parallel", "tmt", "sbatch"],
+        Literal["jsonl", "parallel", "sbatch"],
         typer.Option(
             help="jsonl: cells, one a line; parallel: a script for GNU parallel over ssh;"
-            " tmt: a tree of tests; sbatch: a job array for Slurm."
+            " sbatch: a job array for Slurm."
         ),
     ] = "jsonl",
     directory: Annotated[
@@ -93,7 +93,7 @@ def plan(
         typer.Option(
             metavar="A,B|FILE",
             rich_help_panel=HOSTS,
-            help="parallel, tmt: [user@]host[:port] of each machine.",
+            help="parallel: [user@]host[:port] of each machine.",
         ),
     ] = None,
     each_host: Annotated[
@@ -170,7 +170,7 @@ def plan(
 
 
 def _put(
-    form: Literal["jsonl", "parallel", "tmt", "sbatch"],
+    form: Literal["jsonl", "parallel", "sbatch"],
     layout: "Assignment",
     directory: Path | None,
     *,
@@ -203,7 +203,6 @@ def _how(form: str, directory: Path) -> str:
     return {
         "jsonl": f"{where}/cells.jsonl has a cell in each line, for `ream run --cell`",
         "parallel": f"sh {where}/run.sh carries it out; its first lines say more",
-        "tmt": f"tmt --root {where} run --all --skip prepare does it; tests.fmf says more",
         "sbatch": f"(cd {where} && sbatch run.sbatch) carries it out; its first lines say more",
     }[form]
 

@@ -11,14 +11,13 @@ ALL = "--help-all"
 VM = "Options of the vm stage"
 NATIVE = "Options of the native stage"
 CONTINUE = "How long a run goes on, and how it is continued"
-IMPORT = "Options of --import"
 HOSTS = "Options of a plan for several hosts"
 OTHER = "Other options"
 
 
 COMMANDS = {
-    "Judge a patch": ("judge", "program", "explore", "which", "size", "check", "bisect"),
-    "Measure": ("run", "replicate", "list", "shell"),
+    "Judge a patch": ("judge", "program", "explore", "which", "check", "bisect"),
+    "Measure": ("run", "replicate", "list"),
     "Look at what was measured": ("show", "report", "history", "compare"),
     "Share it": ("kit", "plan", "merge", "pack", "export"),
     "Keep house": ("doctor", "restore", "reindex", "completion", "man", "help"),

@@ -3,7 +3,7 @@
 
 import json
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -22,7 +22,7 @@ from ream.cli.app import (
     runs_dir,
 )
 from ream.cli.continued import QuietOption
-from ream.cli.helped import IMPORT, HelpAllOption, Sectioned
+from ream.cli.helped import HelpAllOption, Sectioned
 from ream.errors import BadUsage, CannotRunHere, ClaimFails, Inconclusive
 from ream.folders import names
 from ream.paths import cache_dir
@@ -40,7 +40,7 @@ def replicate(
         list[str] | None,
         typer.Argument(
             metavar="TABLE",
-            help="Published tables (`ream list`), or a .toml file, as --import writes it.",
+            help="Published tables (`ream list`), or a .toml file of your own.",
             show_default=False,
             autocompletion=complete.tables,
         ),
@@ -73,58 +73,18 @@ def replicate(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Print the runs that it takes; do nothing.")
     ] = False,
-    mail: Annotated[
-        Path | None,
-        typer.Option(
-            "--import",
-            metavar="FILE|-",
-            help="Instead: read a table pasted from a mail, and write it as TOML.",
-        ),
-    ] = None,
-    table_id: Annotated[
-        str | None, typer.Option("--id", rich_help_panel=IMPORT, help="The table's name.")
-    ] = None,
-    experiment: Annotated[
-        str | None,
-        typer.Option(
-            rich_help_panel=IMPORT, help="The table's experiment, if its layout does not show it."
-        ),
-    ] = None,
-    title: Annotated[
-        str | None, typer.Option(rich_help_panel=IMPORT, help="The mail's subject.")
-    ] = None,
-    author: Annotated[
-        str | None, typer.Option(rich_help_panel=IMPORT, help="Who published it.")
-    ] = None,
-    machine: Annotated[
-        str | None, typer.Option(rich_help_panel=IMPORT, help="Where it was measured.")
-    ] = None,
-    force: Annotated[
-        bool,
-        typer.Option("--force", rich_help_panel=IMPORT, help="Replace the file that -o names."),
-    ] = False,
     _help_all: HelpAllOption = False,
 ) -> None:
     """Test whether published tables hold here: each line published and measured, and a verdict.
 
     One run of an experiment measures all tables that share it; `--record` takes none. A line that
     cannot be measured here states the reason. A table's verdict comes from lines that claim 10 % or
-    more; other lines are controls and are listed apart. With --import, -o names the TOML file; by
-    default it is printed.
+    more; other lines are controls and are listed apart.
 
     Exit status: 0 every claim that could be tried holds, 1 one fails (`contradicts`; `weaker` lines
     and controls do not fail), 2 usage, 3 none could be tried here (`not-run`, or `modelled`),
     4 none fails but one is inconclusive, 5 a sample's memory was wrong, 6 a tool failed.
     """
-    facts = {"id": table_id, "experiment": experiment, "title": title, "author": author,
-             "machine": machine}  # fmt: skip
-    if mail is not None:
-        if tables or every or records or dry_run or as_json:
-            raise BadUsage("--import reads a mail and measures nothing; replicate the file then")
-        _import(mail, output, facts, force=force)
-        return
-    if alone := [f"--{name}" for name, value in facts.items() if value is not None]:
-        raise BadUsage(f"{', '.join(alone)}: only with --import FILE")
     if records and dry_run:
         raise BadUsage("--record measures nothing: there is nothing to plan with --dry-run")
     _replicate(
@@ -249,34 +209,3 @@ def _exit(words: Sequence["Word"]) -> None:
         raise typer.Exit(Inconclusive.exit_code)
     if set(words) <= {"not-run", "modelled"}:
         raise typer.Exit(CannotRunHere.exit_code)
-
-
-def _import(mail: Path, out: Path | None, facts: Mapping[str, str | None], *, force: bool) -> None:
-    from ream.files import write_whole  # noqa: PLC0415
-    from ream.mail.read import import_text  # noqa: PLC0415
-    from ream.mail.write import to_toml  # noqa: PLC0415
-
-    imported = import_text(_read(mail), facts)
-    for said in imported.left:
-        print(f"ream: {said}", file=sys.stderr)
-    text = to_toml(imported)
-    if out is None:
-        sys.stdout.write(text)
-        return
-    write_whole(out, text.encode(), force=force)
-
-
-def _read(mail: Path) -> bytes:
-    """A mail, or so much of what is none that this can be told."""
-    from ream.mail.text import LONGEST  # noqa: PLC0415
-
-    if str(mail) == "-":
-        return sys.stdin.buffer.read(LONGEST + 1)
-    try:
-        with mail.open("rb") as opened:
-            text = opened.read(LONGEST + 1)
-    except OSError as cause:
-        raise BadUsage(f"{mail}: {cause.strerror}") from cause
-    if b"\0" in text:
-        raise BadUsage(f"{mail}: not a mail (binary data)")
-    return text

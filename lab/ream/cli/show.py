@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What there is: `ream which`, `size`, `doctor`, `restore`."""
+"""What there is: `ream which`, `doctor`, `restore`."""
 
 import json
 import sys
@@ -10,7 +10,6 @@ from typing import Annotated
 import typer
 
 from ream.cli.app import BaseOption, JsonOption, TreeOption, app, given_series
-from ream.errors import BadUsage
 from ream.width import NARROW_INDENT, ROOMY, print_hanging, width
 
 
@@ -50,54 +49,6 @@ def which(
         return
     for label, text in reach.lines(found):
         print_hanging(f"{label:16} {text}", 17)
-
-
-@app.command("size")
-def size_of(
-    series: Annotated[
-        list[Path],
-        typer.Argument(
-            metavar="PATCH...", help="Patches, folders, mailboxes or commits, applied together."
-        ),
-    ],
-    *,
-    config: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--config",
-            metavar="NAME",
-            help="Only this configuration: native, vm or distro. Default: all three.",
-        ),
-    ] = None,
-    every: Annotated[
-        bool, typer.Option("--all", help="List every symbol whose size differs.")
-    ] = False,
-    base: BaseOption = None,
-    tree: TreeOption = None,
-    as_json: JsonOption = False,
-) -> None:
-    """Say how many bytes a patch adds to the kernel's code and data, function by function.
-
-    The objects of mm/, and of every other folder in which the patch has a source, are compiled with
-    and without it. A first time takes minutes for each configuration; nothing is measured.
-
-    Exit status: 0, also where nothing grows; 2 usage, or a patch that does not apply.
-    """
-    from ream.paths import cache_dir  # noqa: PLC0415
-    from ream.progress import Reporter  # noqa: PLC0415
-    from ream.session.size import CONFIGURATIONS, MOST_SYMBOLS, lines, size  # noqa: PLC0415
-
-    if unknown := [name for name in config or () if name not in CONFIGURATIONS]:
-        raise BadUsage(f"--config {unknown[0]}: not one of {', '.join(CONFIGURATIONS)}")
-    found = {}
-    asked = tuple(config or CONFIGURATIONS)
-    given, wanted = given_series(series, base, tree)
-    for name, one in size(given, wanted, asked, cache=cache_dir(), reporter=Reporter()):
-        found[name] = asdict(one)
-        if not as_json:
-            print("\n".join(lines(name, one, most=None if every else MOST_SYMBOLS)))
-    if as_json:
-        print(json.dumps(found, indent=1))
 
 
 @app.command()

@@ -319,7 +319,7 @@ class ExperimentBase(Value, Generic[R]):
     found_live: str | None = None
     """How a sample of the live stage finds the caches, in words."""
     layouts: Texts = ()
-    """Forms of tables in mails that are about it; ream.mail.read knows them."""
+    """Plans of older records have this field. Nothing reads it."""
     selftests: Name | None = None
     """The list in kernel/selftests with the kernel's own tests of what it measures."""
     rows: Annotated[Tuple[R], AfterValidator(_distinct)]

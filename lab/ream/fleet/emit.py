@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Writes a plan as files for GNU parallel, tmt or Slurm. Their contents are a pure function."""
+"""Writes a plan as files for GNU parallel or Slurm. Their contents are a pure function."""
 
 import hashlib
 import math
 import os
 import re
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
@@ -16,7 +16,7 @@ from ream.counted import counted
 from ream.errors import BadUsage
 from ream.fleet.cell import ID_DIGITS, Cell
 
-Form = Literal["jsonl", "parallel", "tmt", "sbatch"]
+Form = Literal["jsonl", "parallel", "sbatch"]
 
 CELLS = "cells.jsonl"
 IDS = "ids"
@@ -86,10 +86,8 @@ def emit(form: Form, layout: Assignment) -> dict[str, str]:
         files["run.sh"] = _fill("run.sh", _words(layout))
         if layout.hosts:
             files["hosts"] = "".join(f"{host}\n" for host in layout.hosts)
-    elif form == "sbatch":
-        files["run.sbatch"] = _fill("run.sbatch", _words(layout))
     else:
-        files |= _tmt(layout)
+        files["run.sbatch"] = _fill("run.sbatch", _words(layout))
     return files
 
 
@@ -129,8 +127,6 @@ def again(directory: Path, missing: Sequence[str], ids: Sequence[str]) -> str:
     if (directory / "run.sbatch").is_file():
         numbers = [number for number, one in enumerate(ids, start=1) if one in missing]
         return f"(cd {where} && sbatch --array={','.join(map(str, numbers))} run.sbatch)"
-    if (directory / ".fmf").is_dir():
-        return f"tmt --root {where} run --all --skip prepare test --name '{'|'.join(missing)}'"
     return ""
 
 
@@ -157,28 +153,6 @@ def _words(layout: Assignment) -> dict[str, Any]:
         "timeout_s": layout.timeout_s,
         "minutes": math.ceil(layout.timeout_s / 60),
     }
-
-
-def _tmt(layout: Assignment) -> Iterator[tuple[str, str]]:
-    yield ".fmf/version", "1\n"
-    cells = [{"id": cell.id, "title": title(cell)} for cell in layout.cells]
-    yield "tests.fmf", _fill("tests.fmf", {"cells": cells, "timeout_s": layout.timeout_s})
-    hosts = layout.hosts or ("",)
-    for number, host in enumerate(hosts):
-        # tmt gives tests to hosts beforehand: it does not wait for the one that is idle.
-        own = layout.cells if layout.each else layout.cells[number :: len(hosts)]
-        match = _HOST.fullmatch(host)
-        where = {} if match is None else {k: v for k, v in match.groupdict().items() if v}
-        if "port" in where:
-            where["port"] = int(where["port"])
-        words = {
-            "summary": f"{counted(len(own), 'cell')} of plan {layout.id} on"
-            f" {host or 'this machine'}",
-            "tests": [f"/{cell.id}$" for cell in own],
-            "host": where,
-        }
-        if own:
-            yield f"plans/{host or 'local'}.fmf", _fill("plan.fmf", words)
 
 
 def _fill(name: str, words: Mapping[str, Any]) -> str:

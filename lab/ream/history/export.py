@@ -1,21 +1,16 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Exports flat lines as CSV, Parquet and JSON lines, each as bytes."""
+"""Exports flat lines as CSV and as JSON lines, each as bytes."""
 
 import csv
-import importlib
 import io
 import json
 from collections.abc import Iterable, Mapping
-from datetime import datetime
-from typing import Any, Literal
+from typing import Literal
 
 from ream.history.flat import Cell, Flat, Kind
 from ream.record.record import SCHEMA
 
-Format = Literal["csv", "parquet", "jsonl", "kcidb"]
-
-WHOLE = 1 << 63
-"""The bound of Parquet's 64-bit integers; a seed beyond it becomes null there."""
+Format = Literal["csv", "jsonl"]
 
 NO_CHARACTER = "backslashreplace"
 """How an unpaired surrogate is encoded, which a name in damaged JSON may contain."""
@@ -44,35 +39,3 @@ def to_jsonl(lines: Iterable[Flat], columns: Mapping[str, Kind]) -> bytes:
         + "\n"
         for line in lines
     ).encode()
-
-
-def to_parquet(lines: Iterable[Flat], columns: Mapping[str, Kind]) -> bytes:
-    """Parquet with one row group and zstd; every column has its type even if it is empty."""
-    # Here, not above: a quarter of a second that no other command needs.
-    arrow = importlib.import_module("pyarrow")
-    parquet = importlib.import_module("pyarrow.parquet")
-    kinds: Mapping[Kind, Any] = {
-        "text": arrow.string(),
-        "whole": arrow.int64(),
-        "real": arrow.float64(),
-        "yes": arrow.bool_(),
-        "moment": arrow.timestamp("ms", tz="UTC"),
-    }
-    schema = arrow.schema([(name, kinds[kind]) for name, kind in columns.items()])
-    table = arrow.Table.from_pylist(
-        [{name: _typed(line[name], columns[name]) for name in columns} for line in lines],
-        schema=schema.with_metadata({"ream_schema": str(SCHEMA)}),
-    )
-    sink = io.BytesIO()
-    parquet.write_table(table, sink, compression="zstd")
-    return sink.getvalue()
-
-
-def _typed(value: Cell, kind: Kind) -> Any:
-    if isinstance(value, str):
-        if kind == "moment":
-            return datetime.fromisoformat(value)
-        return value.encode(errors=NO_CHARACTER).decode()
-    if kind == "whole" and isinstance(value, int) and not -WHOLE <= value < WHOLE:
-        return None
-    return value

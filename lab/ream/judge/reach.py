@@ -23,7 +23,7 @@ from ream.judge.nearest import nearest
 from ream.kernel.objects import ObjectDifference
 from ream.kernel.same_text import objects_of
 from ream.kernel.series import Patch, files
-from ream.kernel.size import compare
+from ream.kernel.size import text_bytes
 from ream.kernel.source import Tree
 from ream.measure.plan import Launch
 from ream.progress import Reporter
@@ -234,7 +234,7 @@ def _text_bytes(codes: Sequence[HostedCode]) -> tuple[int, int]:
         {name: path for code in reversed(codes) for name, path in getattr(code, side).items()}
         for side in ("before", "after")
     )
-    return compare(before, after).totals["text"]
+    return text_bytes(before, after)
 
 
 def _together(found: Sequence[Reach]) -> Reach:

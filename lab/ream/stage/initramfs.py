@@ -62,12 +62,6 @@ def namespace_programs() -> dict[str, Path]:
     return {f"/usr/bin/{name}": _installed(name) for name in ("ndctl", "daxctl")}
 
 
-def shell_programs() -> dict[str, Path]:
-    """A shell for a person, if the host has a busybox; the guest's path to it is /bin/sh."""
-    found = shutil.which("busybox")
-    return {"/bin/sh": Path(found), "/bin/busybox": Path(found)} if found else {}
-
-
 def guest_initramfs(
     image: Image,
     name: str,

@@ -18,6 +18,7 @@ from itertools import cycle, islice
 from pathlib import Path
 
 from ream.files import write_whole
+from ream.kernel.cache import locked
 from ream.program.changed import Name, Target
 from ream.program.coverage import Code
 from ream.program.explore import Corpus, mixed
@@ -55,17 +56,15 @@ def met_by(
     texts = "".join(f"{name}\n{program}" for name, program in sorted(programs.items()))
     made_of = base.computer.program.read_bytes() + f"{only_measured}{texts}".encode()
     path = cache / "met" / f"{hashlib.sha256(made_of).hexdigest()}.json"
-    if path.exists():
-        found = json.loads(path.read_text(encoding="utf-8"))
-        return {name: frozenset(its) for name, its in found.items()}
-    watched = Watched(base, dict(enumerate(code.blocks)), only_measured=only_measured)
-    with ThreadPoolExecutor(os.cpu_count()) as at_once:
-        its = at_once.map(lambda one: watched.run(one, Checks.NEVER)[1], programs.values())
-        met = dict(zip(programs, its, strict=True))
-    path.parent.mkdir(parents=True, exist_ok=True)
-    text = json.dumps({name: sorted(its) for name, its in met.items()})
-    write_whole(path, text.encode(), force=True)  # another run may have just found the same
-    return met
+    with locked(path, lambda _: None):  # another run may be finding the same
+        if not path.exists():
+            watched = Watched(base, dict(enumerate(code.blocks)), only_measured=only_measured)
+            with ThreadPoolExecutor(os.cpu_count()) as at_once:
+                each = at_once.map(lambda one: watched.run(one, Checks.NEVER)[1], programs.values())
+                its = {name: sorted(met) for name, met in zip(programs, each, strict=True)}
+            write_whole(path, json.dumps(its).encode())
+    found = json.loads(path.read_text(encoding="utf-8"))
+    return {name: frozenset(its) for name, its in found.items()}
 
 
 def worth(met: Mapping[str, frozenset[int]], blocks: frozenset[int]) -> dict[str, float]:

@@ -98,6 +98,12 @@ ORACLES = {
                  FEW + "p0 mprotect a[2] r\np0 call fixup_fault a x=1", "not to be faulted in"),
     "charge": (OURS / "computer-charge.patch",
                "group g 64M\np0 join g\np0 call charge x=65536 y=10", "of slabs, and has"),
+    "vmas": (OURS / "computer-vmas.patch", MAPPED + "p0 mprotect a r", "data_vm is"),
+    "anon-vmas": (OURS / "computer-anon-vmas.patch",
+                  MAPPED + "p0 fork p1\np1 write a\np1 exit", "num_children of an anon_vma is"),
+    "committed": (OURS / "computer-committed.patch", MAPPED + "p0 munmap a[3]",
+                  "Committed_AS is"),
+    "left": (OURS / "computer-left.patch", MAPPED, "anon_vma: .* objects are left"),
     "kernel": (OURS / "computer-warns.patch", MAPPED + "p0 mprotect a r",
                "the kernel warns at"),
 }  # fmt: skip

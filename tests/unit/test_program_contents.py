@@ -35,6 +35,7 @@ def returned(text: str) -> int | None:
         (AREA + "p0 write a\np0 madvise a free\np0 read a", []),
         ("p0 mmap a 4 anon shared rw\np0 write a\np0 fork p1\np0 madvise a remove\np1 read a", []),
         (AREA + "p0 write a\np0 madvise a free\np0 write a\np0 read a", [(0, 16, 4, 0)]),
+        (FILE + "p0 mmap a 4 f shared rw\np0 write a\nseal f write\np0 read a", []),
         (AREA + "p0 write a\np0 mremap a b 20\np0 read b", [(1024, 16, 2, 0), (1040, 4, 0, 0)]),
         (AREA + "p0 write a\np0 mremap a[0:4] b 4 dontunmap\np0 read a",
          [(0, 4, 0, 0), (4, 12, 2, 4)]),

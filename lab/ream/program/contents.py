@@ -84,6 +84,8 @@ class _Object:
 
     nr: int
     is_sure: bool = True
+    is_sealed: bool = False
+    """Whether calls on it may be refused."""
     contents: dict[int, Content | None] = field(default_factory=dict)
     changed: dict[int, int] = field(default_factory=dict)
     """Number of the call that changed a page last."""
@@ -164,7 +166,7 @@ class _Seen:
         )
         for nr, page in enumerate(_range(its)):
             pages[page] = replace(first, offset=its["offset"] + nr)
-        return Prediction(0)
+        return Prediction(None if obj is not None and self.objects[obj].is_sealed else 0)
 
     def after_munmap(self, its: Mapping[str, int], pages: Pages) -> Prediction:
         for page in _range(its):
@@ -285,9 +287,20 @@ class _Seen:
         self._doubt(pages, source)
         return self._filled(its, pages, contents)
 
+    def after_seal(self, its: Mapping[str, int], pages: Pages) -> Prediction:
+        del pages
+        obj = self.objects[its["file"]]
+        obj.is_sealed, obj.is_sure = True, False
+        for process in self.processes.values():
+            its_pages = [page for page, there in process.items() if there.obj == its["file"]]
+            self._doubt(process, its_pages)
+        return Prediction()
+
     def after_truncate(self, its: Mapping[str, int], pages: Pages) -> Prediction:
         del pages
         obj = self.objects[its["file"]]
+        if obj.is_sealed:
+            return Prediction()
         self._change(its["file"], range(its["nr"], max(obj.nr, its["nr"])), ZEROES)
         obj.nr = its["nr"]
         for process in self.processes.values():
@@ -299,6 +312,8 @@ class _Seen:
     def after_fallocate(self, its: Mapping[str, int], pages: Pages) -> Prediction:
         del pages
         obj, mode = self.objects[its["file"]], its["mode"]
+        if obj.is_sealed:
+            return Prediction()
         if mode == _PUNCH:
             self._change(its["file"], _range(its), ZEROES)
             return Prediction(0)
@@ -311,9 +326,11 @@ class _Seen:
 
     def after_pwrite(self, its: Mapping[str, int], pages: Pages) -> Prediction:
         del pages
+        obj = self.objects[its["file"]]
+        if obj.is_sealed:
+            return Prediction()
         for nr, page in enumerate(_range(its)):
             self._change(its["file"], (page,), self._written(nr, 0))
-        obj = self.objects[its["file"]]
         obj.nr = max(obj.nr, its["page"] + its["nr"])
         return Prediction(its["nr"])
 

@@ -9,6 +9,8 @@ from ream.program.scene import HUGE_PAGES
 MOST_FAILING = 16
 """One of the first so many allocations of a step fails."""
 _SHARED_FOLIOS = "/sys/kernel/mm/transparent_hugepage/hugepages-{}kB/shmem_enabled"
+TO_SEAL = "m"
+"""A file that is sealed, while others are spared."""
 
 
 class Files(Spaces):
@@ -128,3 +130,8 @@ class Files(Spaces):
             case _:
                 neutral = ("populate-read", "random", "sequential", "normal", "willneed")
                 self.madvise(process, self.dice.choice(neutral))
+
+    def seal(self) -> None:
+        """A file may not be written any more, or not otherwise."""
+        how = self.dice.choice(("write", "write", "future-write", "exec", "exec", "grow", "shrink"))
+        self.add("seal", None, how, file=TO_SEAL)

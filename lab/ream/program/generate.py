@@ -9,9 +9,10 @@ import random
 from collections.abc import Callable, Mapping
 
 from ream.program.drawing import FILE_PAGES
+from ream.program.drawn_files import TO_SEAL
 from ream.program.drawn_kernel import NR_CPUS
 from ream.program.drawn_spaces import NR_PROCESSES, WRITABLE
-from ream.program.drawn_uffd import Uffd
+from ream.program.drawn_vmas import Vmas
 from ream.program.kinds import Range
 from ream.program.knobs import PARAMETERS
 from ream.program.step import Program
@@ -41,7 +42,7 @@ def generate(seed: int, nr_steps: int, weights: Mapping[str, int] | None = None)
     return Program(tuple(drawn.steps[: nr_declared + nr_steps]))
 
 
-class _Drawn(Uffd):
+class _Drawn(Vmas):
     """The declarations, and mixtures that go on with any other."""
 
     def declare(self) -> None:
@@ -52,7 +53,7 @@ class _Drawn(Uffd):
             name = dice.choice(sorted(PARAMETERS))
             self.add("boot", name=name, value=dice.choice(PARAMETERS[name].split()))
         self.add("group", group="g", size=dice.choice((64, 256)) * _MEGABYTE)
-        for name, kind in (("f", "shmem"), ("h", "huge"), ("d", "disk")):
+        for name, kind in (("f", "shmem"), ("h", "huge"), ("d", "disk"), (TO_SEAL, "shmem")):
             self.add("file", file=name, size=FILE_PAGES * 4096, kind=kind)
         self.add("file", file="t", size=FILE_PAGES * 4096, kind="hugetlb")
         for name, kind in (("z", "zero"), ("e", "readonly"), ("s", "secret")):
@@ -73,6 +74,8 @@ class _Drawn(Uffd):
 
     def then(self, process: int, chosen: Range) -> None:
         """Go on with something that changes the entries of these pages."""
+        if self.dice.randrange(10) == 0:
+            self.fail()
         self.focus = chosen
         weights = [self.weights.get(name, 1) for name in _ON_ENTRIES]
         _MIXTURES[self.dice.choices(_ON_ENTRIES, weights)[0]](self, process)
@@ -209,6 +212,12 @@ _WEIGHTED: Mapping[str, tuple[int, _Mixture]] = {
     "wait": (2, lambda drawn, _: drawn.add("wait", ms=11000)),
     "reclaim": (2, lambda drawn, _: drawn.add("reclaim", nr=32 + drawn.dice.randrange(400))),
     "hog": (3, lambda drawn, _: drawn.hog()),
+    "arrange": (6, _Drawn.arrange),
+    "lock-all": (2, _Drawn.lock_all),
+    "fail-early": (3, _Drawn.fail_early),
+    "uncommon-file": (3, _Drawn.uncommon_file),
+    "free-hint": (2, _Drawn.free_hint),
+    "seal": (1, lambda drawn, _: drawn.seal()),
     "fail": (2, lambda drawn, _: drawn.fail()),
     "vmalloc": (1, lambda drawn, _: drawn.add("vmalloc", nr=1 + drawn.dice.randrange(40))),
     "swap": (1, lambda drawn, _: drawn.swap()),

@@ -137,7 +137,8 @@ _NR = Number("PAGES")
 _MASK = Option(Nodes(), default=0)
 _MODE: Mapping[str, Kind] = {"mode": Word("POLICY", POLICIES)}
 _WHERE = {"after": Option(PlaceOf("AREA")), "at": Option(PlaceOf("AREA"))}
-_MAP_FLAGS = {"populate": 0x8000, "hugetlb": 0x40000, "noreserve": 0x4000, "locked": 0x2000}
+_MAP_FLAGS = {"populate": 0x8000, "hugetlb": 0x40000, "noreserve": 0x4000, "locked": 0x2000,
+              "stack": 0x20000}  # fmt: skip
 _FOLIOS = {"none": 0, "16K": 4, "32K": 8, "64K": 16, "128K": 32, "256K": 64, "512K": 128,
            "1M": 256, "2M": 512}  # fmt: skip
 """A bit for each order."""
@@ -145,6 +146,8 @@ _CONTROL: Mapping[str, Kind] = {
     "file": Text("file of mm", r"/(proc|sys)/[\w./:-]{1,140}", "/proc/sys/vm/swappiness")
 }
 _ANY = Option(Number("NUMBER", 0), default=0)
+_SEALS = {"no-more": 1, "shrink": 2, "grow": 4, "write": 8, "future-write": 16, "exec": 32}
+"""F_SEAL_*: include/uapi/linux/fcntl.h"""
 _UFFD_MODES = {"missing": 1, "wp": 2, "minor": 4}
 
 _FORMS = (
@@ -211,6 +214,7 @@ _FORMS = (
     Form("fadvise", process=False,
          operands={**_FILE_PAGES, "advice": Word("ADVICE", FILE_ADVICE)}),
     Form("fsync", process=False, operands=_FILE),
+    Form("seal", process=False, operands=_FILE, flags=_SEALS, flags_argument="seals"),
     Form("reclaim", process=False, operands={"nr": _NR}),
     Form("compact", process=False),
     Form("wait", process=False, operands={"ms": Time()}),

@@ -235,7 +235,8 @@ static long do_open(long file, long kind, long nr)
 	else if (kind == 6)
 		files[file] = syscall(SYS_memfd_secret, 0);
 	else
-		files[file] = memfd_create("program", kind == 2 ? MFD_HUGETLB : 0);
+		files[file] = memfd_create("program", MFD_ALLOW_SEALING |
+					       (kind == 2 ? MFD_HUGETLB : 0));
 	if (files[file] < 0)
 		return -errno;
 	if (kind == 4)
@@ -552,6 +553,11 @@ static long do_fadvise(long file, long page, long nr, long advice)
 static long do_fsync(long file)
 {
 	return result(fsync(files[file]));
+}
+
+static long do_seal(long file, long seals)
+{
+	return result(fcntl(files[file], F_ADD_SEALS, seals));
 }
 
 static long do_compact(void)

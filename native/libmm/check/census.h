@@ -60,6 +60,9 @@ extern struct census census;
 extern struct {
 	struct mm_slot slot;
 } ksm_mm_head;
+extern struct {			/* as it begins in mm/khugepaged.c */
+	struct list_head mm_head;
+} khugepaged_scan;
 extern unsigned long ksm_pages_shared, ksm_pages_sharing, ksm_rmap_items;
 extern atomic_long_t nr_memmap_pages, nr_memmap_boot_pages;
 
@@ -89,6 +92,7 @@ static inline void refer(const struct folio *folio, long nr)
 
 /* Every part compares what it knows; in this order, since the later ones use the earlier ones. */
 void check_address_spaces(void);	/* tables.c: entries, rss, sizes, tables */
+void check_vmas(void);			/* vmas.c: VMAs, and who finds them */
 void check_free_memory(void);		/* free.c: buddy, per-CPU lists */
 void check_caches(void);		/* cache.c: pages of files */
 void check_frames(void);		/* frames.c: every folio's references and mappings */

@@ -64,6 +64,7 @@ void check_everything(void)
 	lru_add_drain_all();
 	begin_census();
 	check_address_spaces();
+	check_vmas();
 	check_free_memory();
 	check_caches();
 	check_frames();

@@ -7,6 +7,9 @@
 
 void check_everything(void);
 
+/* left.c: when all processes have ended. */
+void check_what_is_left(void);
+
 /* A number of all that users can see, and of all counters: equal in equal runs. */
 u64 digest(void);
 

@@ -363,8 +363,6 @@ static void check_space(struct process *process)
 		note(PART_vmas, vma->vm_end ^ vma->vm_pgoff << 12);
 		pages += vma_pages(vma);
 		locked += vma->vm_flags & VM_LOCKED ? vma_pages(vma) : 0;
-		if (vma->vm_flags & VM_LOCKED && vma->vm_flags & VM_DROPPABLE)
-			wrong("%#lx is locked, though it may be dropped", vma->vm_start);
 		walk_vma(&space, vma);
 	}
 	walk_tables(&space, mm);

@@ -23,6 +23,7 @@ SYSTEM_CALL(pread64);
 SYSTEM_CALL(pwrite64);
 SYSTEM_CALL(fadvise64);
 SYSTEM_CALL(fsync);
+SYSTEM_CALL(fcntl);
 
 #define AT_ONCE 16	/* pages of one call; as many as the buffer has */
 #define WORDS (PAGE_SIZE / sizeof(u64))
@@ -101,7 +102,7 @@ static long open_kind(long number, enum file_kind kind, long nr_pages)
 		return call(__x64_sys_memfd_secret, 0, 0, 0, 0, 0, 0);
 	default:
 		return call(__x64_sys_memfd_create, (long)"file",
-			    kind == HUGETLB ? MFD_HUGETLB : 0, 0, 0, 0, 0);
+			    MFD_ALLOW_SEALING | (kind == HUGETLB ? MFD_HUGETLB : 0), 0, 0, 0, 0);
 	}
 }
 
@@ -287,4 +288,12 @@ long step_fsync(long number)
 	struct user_file *file = file_of(number);
 
 	return file && file->file ? call(__x64_sys_fsync, file->fd, 0, 0, 0, 0, 0) : -EINVAL;
+}
+
+long step_seal(long number, long seals)
+{
+	struct user_file *file = file_of(number);
+
+	return file && file->file ?
+	       call(__x64_sys_fcntl, file->fd, F_ADD_SEALS, seals, 0, 0, 0) : -EINVAL;
 }

@@ -100,9 +100,11 @@ void see_fork(struct process *parent, struct process *child)
 	VMA_ITERATOR(vmi, mm_of(child), 0);
 	struct vm_area_struct *vma;
 
+	child->was_wiped = parent->was_wiped;
 	for_each_vma(vmi, vma) {
 		unsigned long page = (vma->vm_start - LIBMM_USER_ADDRESS) >> PAGE_SHIFT, i;
 
+		child->was_wiped |= !!(vma->vm_flags & VM_WIPEONFORK);
 		if (page >= MOST_USER_PAGES)
 			continue;
 		memcpy(page_of(child, page), page_of(parent, page),

@@ -55,6 +55,7 @@ void run_program(const struct libmm_task *task);
  * @is_killed: A signal has ended it.
  * @uffd: Its userfaultfd; negative: none yet.
  * @device: That uses its memory.
+ * @was_wiped: Some VMAs were its parent's, whose pages it did not get: VM_WIPEONFORK.
  */
 struct process {
 	int number;
@@ -66,6 +67,7 @@ struct process {
 	bool is_killed;
 	int uffd;
 	struct mmu_notifier device;
+	bool was_wiped;
 };
 
 /* Process @number, which exists; NULL: it does not. */
@@ -188,6 +190,9 @@ void see_discard(struct process *process, unsigned long page, unsigned long nr, 
 void see_fork(struct process *parent, struct process *child);
 void see_truncation(unsigned int file, unsigned long nr_pages);
 void see_end(struct process *process);
+
+/* A mapping was refused, or a move failed in part: Committed_AS is what it is from then on. */
+extern bool promises_may_be_lost;
 
 /* From now on an access may get a signal, and a file another word than was written. */
 void see_broken_page(void);

@@ -32,6 +32,7 @@ SYSTEM_CALL(memfd_create);
 SYSTEM_CALL(memfd_secret);
 SYSTEM_CALL(mmap);
 SYSTEM_CALL(move_pages);
+SYSTEM_CALL(mremap);
 SYSTEM_CALL(mseal);
 SYSTEM_CALL(munmap);
 SYSTEM_CALL(readahead);
@@ -181,15 +182,30 @@ long call_lock_all(long start, long bytes, long unused, long unused2)
 	return error;
 }
 
-/* Addresses that the kernel chooses; the lowest is written. */
+/* Nothing is there, nor so near that a stack might need it. */
+static bool is_free(unsigned long start, unsigned long bytes)
+{
+	struct vm_area_struct *before, *behind = find_vma_prev(current->mm, start, &before);
+
+	return (!behind || start + bytes <= vm_start_gap(behind)) &&
+	       (!before || start >= vm_end_gap(before));
+}
+
+/*
+ * Addresses that the kernel chooses, which are those of the hint if they are
+ * free: mmap(2). The lowest is written.
+ */
 long call_mmap_anywhere(long start, long bytes, long flags, long nr)
 {
-	unsigned long word = 1, size = clamp(nr, 1L, 4096L) << PAGE_SHIFT;
+	unsigned long word = 1, size = nr ? clamp(nr, 1L, 4096L) << PAGE_SHIFT : bytes;
+	bool has_room = is_free(start, size) && !(flags & MAP_HUGETLB);
 	long at = call(__x64_sys_mmap, start, size, PROT_READ | PROT_WRITE,
 		       MAP_PRIVATE | MAP_ANONYMOUS | flags, -1, 0);
 
 	if (at < 0)
 		return at;
+	if (has_room && at != start)
+		wrong("mmap() returned %#lx, and the hint %#lx was free", at, start);
 	access_word(at, true, &word);
 	/* A stack grows to what is below it. */
 	if (flags & MAP_GROWSDOWN && !access_word(at - PAGE_SIZE, true, &word)) {
@@ -197,6 +213,25 @@ long call_mmap_anywhere(long start, long bytes, long flags, long nr)
 		size += PAGE_SIZE;
 	}
 	return call(__x64_sys_munmap, at, size, 0, 0, 0, 0);
+}
+
+/* The lowest addresses there are, of which a page goes elsewhere. */
+long call_map_low(long start, long bytes, long page, long nr)
+{
+	unsigned long size = clamp(nr, 1L, 64L) << PAGE_SHIFT, word = 1;
+	unsigned long from = clamp(page, 0L, nr - 1) << PAGE_SHIFT, to = 2 * size;
+	long at = call(__x64_sys_mmap, 0, size, PROT_READ | PROT_WRITE,
+		       MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+
+	if (at)
+		return at;
+	access_word(from, true, &word);
+	at = call(__x64_sys_mremap, from, PAGE_SIZE, PAGE_SIZE, MREMAP_MAYMOVE | MREMAP_FIXED,
+		  to, 0);
+	if (at == to && (access_word(to, false, &word) || word != 1))
+		wrong("a page that was moved from %#lx holds %#lx, where 1 was written",
+		      from, word);
+	return call(__x64_sys_munmap, 0, to + size, 0, 0, 0, 0);
 }
 
 long call_brk(long start, long bytes, long nr, long unused)
@@ -276,6 +311,14 @@ long call_map_device(long start, long bytes, long how, long nr)
 long call_mseal(long start, long bytes, long unused, long unused2)
 {
 	return call(__x64_sys_mseal, start, bytes, 0, 0, 0, 0);
+}
+
+/* prctl(2): PR_SET_VMA_ANON_NAME */
+long call_name(long start, long bytes, long number, long unused)
+{
+	static const char *const names[] = { NULL, "one", "two" };
+
+	return TIMED(set_anon_vma_name(start, bytes, names[clamp(number, 0L, 2L)]));
 }
 
 long call_get_mempolicy(long start, long bytes, long flags, long unused)

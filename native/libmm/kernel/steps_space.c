@@ -65,6 +65,7 @@ long step_mmap(long number, long page, long nr, long protection, long flags, lon
 	result = call(__x64_sys_mmap, address_of_page(page), nr << PAGE_SHIFT, protection,
 		      flags | MAP_FIXED, file >= 0 ? file_of(file)->fd : -1, offset << PAGE_SHIFT);
 	if (result != address_of_page(page)) {
+		promises_may_be_lost = true;
 		see_what_is_mapped(process, page, nr);
 		return result;
 	}
@@ -159,6 +160,8 @@ long step_mremap(long number, long page, long nr, long new_nr, long flags, long 
 	}
 	if (!moves)
 		to = address_of_page(page);
+	else if (!leaves_mapping && vma_lookup(current->mm, address_of_page(page)))
+		promises_may_be_lost = true;
 	if (result != to)
 		wrong("mremap() returned %#lx, where %#lx is right", result, to);
 	if (moves)

@@ -27,6 +27,36 @@
 #define linear_anon_page_index(vma, address) linear_page_index(vma, address)
 #endif
 
+#ifndef anon_rmap_tree_foreach
+#define anon_rmap_tree_foreach(link, anon_vma, first, last) \
+	anon_vma_interval_tree_foreach(link, &(anon_vma)->rb_root, first, last)
+#define mapping_rmap_tree_foreach(vma, mapping, first, last) \
+	vma_interval_tree_foreach(vma, &(mapping)->i_mmap, first, last)
+#endif
+
+#ifndef HAVE_SET_ANON_VMA_NAME
+static inline int set_anon_vma_name(unsigned long start, unsigned long bytes, const char *text)
+{
+	struct anon_vma_name *name = text ? anon_vma_name_alloc(text) : NULL;
+	int error = -ENOMEM;
+
+	if (text && !name)
+		return error;
+	mmap_write_lock(current->mm);
+	error = madvise_set_anon_name(current->mm, start, bytes, name);
+	mmap_write_unlock(current->mm);
+	anon_vma_name_put(name);
+	return error;
+}
+#endif
+
+/* Whether a file of shmem has promised memory for its whole size. */
+#ifdef SHMEM_F_NORESERVE
+#define is_shmem_reserved(inode) (!(SHMEM_I(inode)->flags & SHMEM_F_NORESERVE))
+#else
+#define is_shmem_reserved(inode) (!(SHMEM_I(inode)->flags & VM_NORESERVE))
+#endif
+
 #ifndef HAVE_KILL_LITTER_SUPER
 #define kill_litter_super kill_anon_super
 #endif

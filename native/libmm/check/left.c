@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* What is left when all processes have ended: no object that only they need. */
+#include <linux/mm.h>
+#include <linux/rcupdate.h>
+#include <linux/slab.h>
+#include "slab.h"
+#include "census.h"
+#include "checks.h"
+#include "hosted.h"
+
+/* Objects in use. Those that CPUs have for themselves are given back before. */
+static unsigned long nr_objects(struct kmem_cache *cache)
+{
+	unsigned long frame, nr = 0;
+
+	kmem_cache_shrink(cache);
+	for (frame = 0; frame < computer.nr_frames; frame++) {
+		struct page *page = pfn_to_page(LIBMM_FIRST_PFN + frame);
+
+		if (PageSlab(page) && page_slab(page)->slab_cache == cache)
+			nr += page_slab(page)->inuse;
+	}
+	return nr;
+}
+
+/* A cache that another one is merged with is left out. */
+static void check_left(const char *name, unsigned long most)
+{
+	struct kmem_cache *cache;
+	unsigned long nr;
+
+	list_for_each_entry(cache, &slab_caches, list) {
+		if (cache->refcount != 1 || strcmp(cache->name, name))
+			continue;
+		nr = nr_objects(cache);
+		if (nr > most)
+			wrong("%s: %lu objects are left when all processes have ended", name, nr);
+	}
+}
+
+/*
+ * khugepaged and ksmd let go of an address space that has ended when they come
+ * by, and ksmd of its anon_vmas, too.
+ */
+void check_what_is_left(void)
+{
+	rcu_barrier();
+	check_left("vm_area_struct", 0);
+	check_left("vma_lock", 0);
+	check_left("anon_vma_chain", 0);
+	check_left("userfaultfd_ctx_cache", 0);
+	check_left("anon_vma", ksm_rmap_items);
+	if (list_empty(&ksm_mm_head.slot.mm_node) && list_empty(&khugepaged_scan.mm_head))
+		check_left("mm_struct", 0);
+}

@@ -3,7 +3,6 @@
 #include <linux/memcontrol.h>
 #include <linux/page_counter.h>
 #include <linux/swap.h>
-#include <linux/swap_cgroup.h>
 #include "swap.h"
 #include "census.h"
 #include "groups.h"
@@ -12,6 +11,7 @@
 #ifdef HAVE_SWAP_TABLE
 #include "swap_table.h"
 #else
+#include <linux/swap_cgroup.h>
 #include <linux/swap_slots.h>
 #define SWAPFILE_CLUSTER HPAGE_PMD_NR	/* mm/swapfile.c */
 #endif

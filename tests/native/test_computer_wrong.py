@@ -104,6 +104,8 @@ ORACLES = {
     "committed": (OURS / "computer-committed.patch", MAPPED + "p0 munmap a[3]",
                   "Committed_AS is"),
     "left": (OURS / "computer-left.patch", MAPPED, "anon_vma: .* objects are left"),
+    "zoneinfo": (OURS / "computer-zoneinfo.patch", "show /proc/zoneinfo", "zoneinfo says numa_"),
+    "area": (OURS / "computer-area.patch", "p0 call percpu x=32768 y=128", "there is no area of"),
     "kernel": (OURS / "computer-warns.patch", MAPPED + "p0 mprotect a r",
                "the kernel warns at"),
 }  # fmt: skip

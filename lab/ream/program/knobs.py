@@ -74,6 +74,8 @@ _FOLDERS = """
   hugepages-64kB/enabled always madvise never inherit
   hugepages-16kB/enabled always inherit
   hugepages-1024kB/enabled always inherit
+  hugepages-2048kB/enabled always madvise never inherit
+  hugepages-2048kB/shmem_enabled always within_size advise never inherit
   hugepages-64kB/shmem_enabled always within_size advise never inherit
   hugepages-16kB/shmem_enabled always inherit never
   hugepages-2048kB/shmem_enabled always inherit never

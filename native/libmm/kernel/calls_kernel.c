@@ -6,6 +6,7 @@
 #include <linux/mempool.h>
 #include <linux/page_reporting.h>
 #include <linux/percpu.h>
+#include <linux/sched/mm.h>
 #include <linux/slab.h>
 #include <linux/vmalloc.h>
 #include "internal.h"
@@ -235,6 +236,21 @@ long call_mempool(long start, long bytes, long how, long nr)
 	return 0;
 }
 
+#define ENOUGH_PAGES 16384	/* where so many are free, an area of CPUs can be had */
+
+/* Who must not begin I/O may sleep, as a task of PR_SET_IO_FLUSHER does. */
+static void __percpu *area_without_io(size_t size)
+{
+	unsigned int flags = memalloc_noio_save();
+	void __percpu *area = __alloc_percpu_gfp(size, 8, GFP_KERNEL);
+
+	memalloc_noio_restore(flags);
+	if (!area && global_zone_page_state(NR_FREE_PAGES) > ENOUGH_PAGES)
+		wrong("there is no area of %zu bytes for CPUs, and %lu frames are free",
+		      size, global_zone_page_state(NR_FREE_PAGES));
+	return area;
+}
+
 /* The areas of CPUs become more, and fewer again. */
 long call_percpu(long start, long bytes, long size, long nr)
 {
@@ -244,7 +260,8 @@ long call_percpu(long start, long bytes, long size, long nr)
 	size = clamp(size, 4L, 32768L);
 	nr = clamp(nr, 1L, (long)ARRAY_SIZE(areas));
 	for (done = 0; done < nr; done++) {
-		areas[done] = __alloc_percpu_gfp(size, 8, GFP_KERNEL_ACCOUNT);
+		areas[done] = done % 2 ? __alloc_percpu_gfp(size, 8, GFP_KERNEL_ACCOUNT) :
+					 area_without_io(size);
 		if (!areas[done])
 			break;
 	}

@@ -13,6 +13,7 @@
 #include <linux/seq_file.h>
 #include <linux/sysctl.h>
 #include <linux/sysfs.h>
+#include <linux/vmstat.h>
 #include "groups.h"
 #include "hosted.h"
 #include "steps.h"
@@ -180,11 +181,16 @@ static long show_list(const struct seq_operations *list, void *private)
 	void *one = list->start(&file, &at);
 
 	while (!IS_ERR_OR_NULL(one)) {
-		file.count = 0;
+		size_t before = file.count;
+
 		if (!list->show(&file, one))
-			bytes += file.count;
+			bytes += file.count - before;
+		/* What does not fit any more is lost. */
+		if (file.count == file.size)
+			file.count = 0;
 		one = list->next(&file, one, &at);
 	}
+	contents[min(file.count, sizeof(contents) - 1)] = '\0';
 	list->stop(&file, one);
 	return bytes;
 }
@@ -438,8 +444,61 @@ static long write_control(long file, long value)
 	return use(file, true, strlen(contents));
 }
 
+/* As often as it has happened: CPUs have a part each. */
+static unsigned long nr_numa_events(enum numa_stat_item item)
+{
+	unsigned long nr = 0;
+	struct zone *zone;
+	int cpu;
+
+	for_each_populated_zone(zone) {
+		nr += zone_numa_event_state(zone, item);
+		for_each_online_cpu(cpu)
+			nr += per_cpu_ptr(zone->per_cpu_zonestats, cpu)->vm_numa_event[item];
+	}
+	return nr;
+}
+
+/* The sum of all numbers behind a name. */
+static unsigned long said(const char *name)
+{
+	const char *at = contents;
+	unsigned long sum = 0;
+
+	while ((at = strstr(at, name))) {
+		unsigned long one;
+
+		at += strlen(name);
+		if (*at == ' ' && sscanf(at, " %lu", &one) == 1)
+			sum += one;
+	}
+	return sum;
+}
+
+/* /proc/zoneinfo: the events of all zones are those that CPUs have counted. */
+static long show_zones(long file)
+{
+	unsigned long before[NR_VM_NUMA_EVENT_ITEMS];
+	enum numa_stat_item item;
+	long result;
+
+	for (item = 0; item < NR_VM_NUMA_EVENT_ITEMS; item++)
+		before[item] = nr_numa_events(item);
+	result = use(file, false, 0);
+	for (item = 0; item < NR_VM_NUMA_EVENT_ITEMS && result > 0; item++)
+		if (said(numa_stat_name(item)) < before[item] ||
+		    said(numa_stat_name(item)) > nr_numa_events(item))
+			wrong("/proc/zoneinfo says %s %lu, and CPUs have counted %lu",
+			      numa_stat_name(item), said(numa_stat_name(item)), before[item]);
+	return result;
+}
+
 static long show_control(long file)
 {
+	char path[MOST_PATH];
+
+	if (copy_word(path, sizeof(path), file) && !strcmp(path, "/proc/zoneinfo"))
+		return show_zones(file);
 	return use(file, false, 0);
 }
 

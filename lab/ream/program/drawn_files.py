@@ -131,7 +131,9 @@ class Files(Spaces):
                 neutral = ("populate-read", "random", "sequential", "normal", "willneed")
                 self.madvise(process, self.dice.choice(neutral))
 
-    def seal(self) -> None:
-        """A file may not be written any more, or not otherwise."""
+    def seal(self, process: int) -> None:
+        """A file may not be written any more, or not otherwise; it may be mapped to be written."""
+        if self.dice.randrange(3):
+            self.map(process, 1 + self.dice.randrange(16), Place(TO_SEAL), "shared")
         how = self.dice.choice(("write", "write", "future-write", "exec", "exec", "grow", "shrink"))
         self.add("seal", None, how, file=TO_SEAL)

@@ -217,7 +217,7 @@ _WEIGHTED: Mapping[str, tuple[int, _Mixture]] = {
     "fail-early": (3, _Drawn.fail_early),
     "uncommon-file": (3, _Drawn.uncommon_file),
     "free-hint": (2, _Drawn.free_hint),
-    "seal": (1, lambda drawn, _: drawn.seal()),
+    "seal": (2, _Drawn.seal),
     "fail": (2, lambda drawn, _: drawn.fail()),
     "vmalloc": (1, lambda drawn, _: drawn.add("vmalloc", nr=1 + drawn.dice.randrange(40))),
     "swap": (1, lambda drawn, _: drawn.swap()),

@@ -29,7 +29,8 @@ class Files(Spaces):
         if len(self.scene.spaces[process].areas) >= MOST_AREAS:
             return self.munmap(process)
         for size in dice.sample((16, 64, 512, 2048), 1 + dice.randrange(2)):
-            self.add("set", file=_SHARED_FOLIOS.format(size), value="always")
+            value = dice.choice(("always", "always", "always", "within_size", "never"))
+            self.add("set", file=_SHARED_FOLIOS.format(size), value=value)
         nr, name = dice.choice((16, 100, HUGE_PAGES, 2 * HUGE_PAGES)), self.name(process)
         file = Place(dice.choice(("f", "h")), dice.choice((0, HUGE_PAGES)))
         source = file if dice.randrange(2) else "anon"
@@ -53,16 +54,21 @@ class Files(Spaces):
         """Something on pages of shared memory that may be in swap."""
         begin, end = some.begin or 0, some.end or 1
         match self.dice.randrange(10):
-            case 0 | 1 | 2:
+            case 0 | 1:
                 self.add(self.dice.choice(("read", "write")), process, area=some)
-            case 3 | 4:
-                advice = self.dice.choice(("willneed", "pageout", "populate-read", "collapse"))
+            case 3:
+                advice = self.dice.choice(("pageout", "populate-read"))
                 self.add("madvise", process, area=some, advice=advice)
-            case 5:
-                self.add("madvise", process, area=Range(some.name), advice="pageout")
+            case 4 | 5:
+                advice = self.dice.choice(("pageout", "collapse"))
+                self.add("madvise", process, area=Range(some.name), advice=advice)
+            case 7:  # its first pages are read ahead, one by one
+                self.add("madvise", process, area=some, advice="willneed")
+                self.add("fail", nr=1 + self.dice.randrange(2))
+                self.add("read", process, area=some)
             case 6:
                 self.add("move_pages", process, "all", area=some, node=self.dice.randrange(2))
-            case 7 if self.dice.randrange(4) == 0:
+            case 2 if self.dice.randrange(4) == 0:
                 self.add("swap", size="off")
                 self.add("swap", size="on")
             case 8 if isinstance(source, Place):

@@ -194,7 +194,7 @@ CALLS: Mapping[str, tuple[str, str]] = {
     "report_free": ("4000", "9"),
     "lock_all": ("0", "0"),
     "unpoison": ("0", "0"),
-    "tmpfs": ("0 1 2 4 5", "0"),
+    "tmpfs": ("0 1 2 4", "0"),
     "mmap_anywhere": ("0 256", "10 512 600"),
     "map_low": ("0 1 2", "1 3 10"),
     "brk": ("0 10 600", "0"),

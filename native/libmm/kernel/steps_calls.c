@@ -401,9 +401,9 @@ long call_memfd_secret(long start, long bytes, long nr, long unused)
 long call_tmpfs(long start, long bytes, long number, long unused)
 {
 	static const char *const options[] = {
-		"size=1M,mode=700", "size=50%,huge=within_size",
+		"size=1M,mode=700", "size=50%,huge=within_size,noswap",
 		"mpol=interleave:0-1,nr_inodes=100",
-		"huge=always,mpol=bind=static:0", "nosuch=1", "noswap,size=1M",
+		"huge=always,mpol=bind=static:0", "nosuch=1",
 	};
 	char long_name[158] = { };	/* kept in a page of its own, and not in the inode */
 	const char *its = options[clamp(number, 0L, (long)ARRAY_SIZE(options) - 1)];

@@ -32,8 +32,12 @@ class Files(Spaces):
             value = dice.choice(("always", "always", "always", "within_size", "never"))
             self.add("set", file=_SHARED_FOLIOS.format(size), value=value)
         nr, name = dice.choice((16, 100, HUGE_PAGES, 2 * HUGE_PAGES)), self.name(process)
-        file = Place(dice.choice(("f", "h")), dice.choice((0, HUGE_PAGES)))
-        source = file if dice.randrange(2) else "anon"
+        source: Place | str = "anon"
+        if dice.randrange(2):
+            source = Place(dice.choice(("f", "h")), dice.choice((0, HUGE_PAGES)))
+            nr = max(nr, HUGE_PAGES)
+            pages = Range(source.name, source.offset, source.offset + nr)
+            self.add("fallocate", None, "punch", pages=pages)  # pages there would stay small
         self.add("mmap", process, name=name, nr=nr, source=source, sharing="shared",
                  protection="rw")  # fmt: skip
         self.put(process, self.scene.spaces[process].areas[name], SHARED | WRITABLE)
@@ -44,7 +48,7 @@ class Files(Spaces):
         for _ in range(2 + dice.randrange(4)):
             begin = dice.randrange(nr)
             end = min(nr, begin + 1 + dice.randrange(dice.choice((1, 8, 40, nr))))
-            if dice.randrange(5) == 0:
+            if dice.randrange(3) == 0:
                 self.add("fail", nr=1 + dice.randrange(2))
             self._use_some(process, Range(name, begin, end), source)
         self.add("read", process, area=Range(name))

@@ -169,11 +169,13 @@ bool is_in_swap_with_others(struct address_space *mapping, unsigned long index,
 	       (begin < first || begin + nr > end);
 }
 
-/* The folio in which a file is cut is in memory, or else it would not be cut. */
-static void read_where_cut(struct file *file, unsigned long index)
+/* The folio in which shared memory is cut is in memory, and no allocation fails meanwhile. */
+static void prepare_to_cut(struct file *file, unsigned long index)
 {
 	loff_t at = (loff_t)index << PAGE_SHIFT;
 
+	if (shmem_mapping(file->f_mapping))
+		begin_failing();
 	if (is_in_swap_with_others(file->f_mapping, index, index, ULONG_MAX))
 		kernel_read(file, buffer, sizeof(u64), &at);
 }
@@ -186,7 +188,7 @@ long step_truncate(long number, long nr_pages)
 	if (!file || nr_pages < 0 || nr_pages > MOST_FILE_PAGES)
 		return -EINVAL;
 	if (file->file)
-		read_where_cut(file->file, nr_pages);
+		prepare_to_cut(file->file, nr_pages);
 	error = call(__x64_sys_ftruncate, file->fd, nr_pages << PAGE_SHIFT, 0, 0, 0, 0);
 	if (!error)
 		see_truncation(number, nr_pages);

@@ -32,7 +32,7 @@ def test_a_program_has_as_many_steps_as_were_asked_for() -> None:
 
 
 def test_every_mixture_is_drawn_and_most_steps_are_known() -> None:
-    seen = Counter(step.verb for seed in range(10) for step in generate(seed, 400))
+    seen = Counter(step.verb for seed in range(20) for step in generate(seed, 400))
     assert set(FORMS) == set(seen)
     assert seen["write"] > seen["exit"] > 10
 

@@ -106,6 +106,24 @@ ORACLES = {
     "left": (OURS / "computer-left.patch", MAPPED, "anon_vma: .* objects are left"),
     "zoneinfo": (OURS / "computer-zoneinfo.patch", "show /proc/zoneinfo", "zoneinfo says numa_"),
     "area": (OURS / "computer-area.patch", "p0 call percpu x=32768 y=128", "there is no area of"),
+    "large": (OURS / "computer-large.patch",
+               "file b 64K blocks\npwrite b[0:4]\ntruncate b 2\ntruncate b 4\npread b[0:4]",
+               "file 0 holds"),
+    "split-queue": (OURS / "computer-split-queue.patch",
+                    "mthp 64K\n" + FEW.replace("3", "16") + "p0 munmap a[3]",
+                    "15 of 16 pages mapped"),
+    "underused": (OURS / "computer-underused.patch",
+                  "p0 mmap a 512 anon private rw\np0 write a\np0 madvise a collapse",
+                  "huge page .* was not looked at"),
+    "uffd-result": (OURS / "computer-uffd-result.patch",
+                    "p0 call uffd_events\n" + MAPPED + "p0 uffd_register a missing,wp\n"
+                    "p0 madvise a dontneed", "does not say how far it came"),
+    "slot-index": (OURS / "computer-slot-index.patch",
+                   "swap 64M\n" + MAPPED + "p0 mmap b 512 anon private rw\n"
+                   "p0 uffd_register b missing\np0 madvise a pageout\n"
+                   "p0 uffd_move b from=a", "in the swap cache has page"),
+    "broken": (OURS / "computer-broken.patch",
+               HUGE + "p0 pin a[3] get\np0 madvise a[3] hwpoison", "is broken, and its"),
     "kernel": (OURS / "computer-warns.patch", MAPPED + "p0 mprotect a r",
                "the kernel warns at"),
 }  # fmt: skip

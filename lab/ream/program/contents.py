@@ -18,6 +18,7 @@ _UNSURE = 0x40000 | SHARINGS["droppable"]  # huge pages that may be missing, and
 _KEEP_SIZE, _PUNCH = 1, 3
 _UFFD_WP = 2
 _DROPS = {ADVICE["dontneed"], ADVICE["dontneed-locked"]}
+_HOLD_WHAT_IS_WRITTEN = ("shmem", "disk", "huge", "large", "blocks")
 _SHIFTS = {ADVICE[name] for name in ("dontfork", "wipeonfork", "hwpoison",
                                      "guard-install", "guard-remove")}  # fmt: skip
 """Advice after which nothing is predicted for these pages."""
@@ -143,7 +144,7 @@ class _Seen:
 
     def after_open(self, its: Mapping[str, int], pages: Pages) -> Prediction:
         del pages
-        is_sure = its["kind"] in {FILE_KINDS[kind] for kind in ("shmem", "disk", "huge")}
+        is_sure = its["kind"] in {FILE_KINDS[kind] for kind in _HOLD_WHAT_IS_WRITTEN}
         self.objects[its["file"]] = _Object(its["nr"], is_sure)
         return Prediction(0)
 

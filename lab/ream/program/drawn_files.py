@@ -98,6 +98,56 @@ class Files(Spaces):
             case _:
                 self.add("pwrite", pages=self.file_range(16))
 
+    def large_folios(self, process: int) -> None:
+        """Large folios of a file, of which a part is cut off while all are mapped."""
+        dice, files = self.dice, [one for one in ("l", "b", "h") if one in self.scene.files]
+        file, offset = dice.choice(files), HUGE_PAGES * dice.randrange(FILE_PAGES // HUGE_PAGES)
+        if dice.randrange(2):
+            self.add("pwrite", pages=Range(file, offset, offset + HUGE_PAGES))
+        else:
+            self.add("truncate", file=file, nr=FILE_PAGES)
+        self.map(process, HUGE_PAGES, Place(file, offset), "shared" if dice.randrange(4) else
+                 "private", *self.maybe("populate"))  # fmt: skip
+        area = Range(self.steps[-1].word("name"), 0, HUGE_PAGES)
+        for _ in range(1 + dice.randrange(4)):
+            self.use_file(process, file, area)
+        if dice.randrange(4) == 0:
+            self.add("call", process, function="split", x=dice.choice((None, 2, 4)))
+        self.cut(file, offset)
+        self.add("read", process, area=area)
+
+    def use_file(self, process: int, file: str, area: Range) -> None:
+        """Something after which entries and folios of a file are others."""
+        dice, part = self.dice, self.part(area)
+        some = dice.choice((area, part))
+        match dice.randrange(9):
+            case 0:
+                self.add("write", process, area=some)
+            case 1:
+                self.add("read", process, area=some)
+            case 2 | 3:
+                self.add("fsync", file=file)
+            case 4:
+                self.add("mlock", process, area=part)
+            case 5:
+                self.add("madvise", process, area=area, advice=dice.choice(("cold", "pageout")))
+            case 6:
+                self.add("pin", process, "get", area=part)
+                self.pinned.append((process, part))
+            case 7:
+                self.add("move_pages", process, area=area, node=dice.randrange(2))
+            case _:
+                self.add("migrating", process, area=part)
+
+    def cut(self, file: str, offset: int) -> None:
+        """Take pages of a huge one away from a file."""
+        begin = offset + self.dice.randrange(HUGE_PAGES)
+        if self.dice.randrange(3):
+            self.add("truncate", file=file, nr=begin)
+        else:
+            self.add("fallocate", None, "punch",
+                     pages=Range(file, begin, begin + 1 + self.dice.randrange(64)))  # fmt: skip
+
     def huge(self, process: int) -> None:
         """Huge pages of the pool, of which there may be too few."""
         nr_pool = self.dice.choice(("4", "8", "20"))

@@ -87,8 +87,15 @@ class Kernel(Files):
 
     def break_page(self, process: int) -> None:
         """A page is broken, or seems to become so."""
-        chosen = self.range(process)
+        chosen = self.range(process, huge=self.dice.randrange(2) == 0)
         begin = chosen.begin or 0
         advice = self.dice.choice(("hwpoison", "soft-offline", "soft-offline"))
         area = Range(chosen.name, begin, begin + 1)
+        if self.dice.randrange(2):
+            self.add("madvise", process, area=area, advice=advice)
+            return
+        self.add("pin", process, "get", area=area)  # so that its folio stays a large one
         self.add("madvise", process, area=area, advice=advice)
+        self.add("unpin", process, area=area)
+        self.add("call", process, function="split", area=chosen,
+                 x=self.dice.choice((None, 2, 4)))  # fmt: skip

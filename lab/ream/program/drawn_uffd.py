@@ -98,15 +98,35 @@ class Uffd(Kernel):
                 poisoned = Range(filled.name, 0, 1 + self.dice.randrange(nr))
                 self.add("uffd_poison", process, area=poisoned)
             case _:
-                self.add("write", process, area=source)
-                if self.dice.randrange(2):
-                    advice = self.dice.choice(("pageout", "pageout", "cold", "free"))
-                    self.add(
-                        "madvise", process, area=self.part(Range(source.name, 0, nr)), advice=advice
-                    )
-                self.add("uffd_move", process, area=filled, from_=Place(source.name))
-                self.add("read", process, area=filled)
+                self.uffd_move(process, filled.name, Range(source.name, 0, nr))
         self.add("uffd_unregister", process, area=filled)
+
+    def uffd_move(self, process: int, target: str, source: Range) -> None:
+        """Pages in all states become those of another place."""
+        dice, begin, end = self.dice, 0, source.end or 1
+        self.add("write", process, area=source)
+        if dice.randrange(2):
+            self.add("call", process, function="clear_refs", x=4)
+        for _ in range(dice.randrange(4)):
+            some = dice.choice((source, self.part(source), self.part(source)))
+            match dice.randrange(6):
+                case 0 | 1 | 2:
+                    advice = dice.choice(("pageout", "pageout", "cold", "free"))
+                    self.add("madvise", process, area=some, advice=advice)
+                case 3:
+                    self.add("reclaim", nr=64)
+                case 4:
+                    self.add("call", process, function="split", area=some, x=2)
+                case _:
+                    self.add("read", process, area=some)
+        if dice.randrange(3) == 0:
+            begin = dice.randrange(end)
+            end = begin + 1 + dice.randrange(end - begin)
+        if dice.randrange(3) == 0:
+            self.add("migrating", process, area=source)
+        self.add("uffd_move", process, area=Range(target, begin, end),
+                 from_=Place(source.name, begin))  # fmt: skip
+        self.add("read", process, area=Range(target, begin, end))
 
     def shared_memory(self, process: int) -> None:
         """Pages of a file for which the process itself serves faults."""

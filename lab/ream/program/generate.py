@@ -53,11 +53,17 @@ class _Drawn(Vmas):
             name = dice.choice(sorted(PARAMETERS))
             self.add("boot", name=name, value=dice.choice(PARAMETERS[name].split()))
         self.add("group", group="g", size=dice.choice((64, 256)) * _MEGABYTE)
-        for name, kind in (("f", "shmem"), ("h", "huge"), ("d", "disk"), (TO_SEAL, "shmem")):
+        for name, kind in (
+            ("f", "shmem"),
+            ("h", "huge"),
+            ("d", "disk"),
+            (TO_SEAL, "shmem"),
+            ("l", "large"),
+        ):
             self.add("file", file=name, size=FILE_PAGES * 4096, kind=kind)
         self.add("file", file="t", size=FILE_PAGES * 4096, kind="hugetlb")
-        for name, kind in (("z", "zero"), ("e", "readonly"), ("s", "secret")):
-            if dice.randrange(4) == 0:
+        for name, kind in (("b", "blocks"), ("z", "zero"), ("e", "readonly"), ("s", "secret")):
+            if dice.randrange(2 if kind == "blocks" else 4) == 0:
                 self.add("file", file=name, size=FILE_PAGES * 4096, kind=kind)
         how = *self.maybe("synchronous", "device"), *self.maybe("holes", of=4)
         self.add("swap", None, *how, size=dice.choice((24, 192, 192)) * _MEGABYTE)
@@ -71,6 +77,8 @@ class _Drawn(Vmas):
             self.map(0, MOVABLE_PAGES, "anon", "private", "populate")
         if dice.randrange(2):
             self.add("device", 0)
+        if dice.randrange(4) == 0:
+            self.add("call", 0, function="uffd_events")
 
     def then(self, process: int, chosen: Range) -> None:
         """Go on with something that changes the entries of these pages."""
@@ -134,6 +142,31 @@ class _Drawn(Vmas):
         for area, protection in ((first, "r"), (chosen, "rw")):
             self.add("mprotect", process, area=area, protection=protection)
         self.then(process, chosen)
+
+    def split(self, process: int) -> None:
+        """Large folios become smaller ones, while entries of all kinds may map them."""
+        chosen = self.range(process, huge=True)
+        area = self.dice.choice((chosen, self.part(chosen)))
+        order = self.dice.choice((None, 2, 3, 5))
+        self.add("call", process, function="split", area=area, x=order)
+        self.then(process, chosen)
+
+    def twins(self, process: int) -> None:
+        """A child has huge pages of its own where its parent has others, and they are moving."""
+        chosen = self.range(process, huge=True)
+        self.add("write", process, area=chosen)
+        if len(self.scene.spaces) == NR_PROCESSES:
+            self.exit(self.dice.choice(sorted(self.scene.spaces.keys() - {process})))
+        self.fork(process)
+        child = self.steps[-1].number("child")
+        self.add("madvise", child, area=chosen, advice="dontneed")
+        self.add("write", child, area=self.part(chosen))
+        self.add("migrating", child, area=chosen)
+        if self.dice.randrange(2):
+            self.focus = chosen
+            self.split(process)
+        else:
+            self.then(process, self.dice.choice((chosen, self.part(chosen))))
 
     def pin(self, process: int) -> None:
         chosen = self.range(process)
@@ -199,6 +232,8 @@ _WEIGHTED: Mapping[str, tuple[int, _Mixture]] = {
     "soft-dirty": (3, _Drawn.clear_soft_dirty),
     "share-in-part": (4, _Drawn.share_in_part),
     "age": (4, _Drawn.age),
+    "split": (3, _Drawn.split),
+    "twins": (2, _Drawn.twins),
     "split-entry": (3, _Drawn.split_entry),
     "again": (4, _Drawn.again),
     "device": (1, lambda drawn, process: drawn.add("device", process)),
@@ -225,10 +260,11 @@ _WEIGHTED: Mapping[str, tuple[int, _Mixture]] = {
     "call": (6, _Drawn.call),
     "huge": (2, _Drawn.huge),
     "swap-in-part": (3, _Drawn.swap_in_part),
+    "large-folios": (3, _Drawn.large_folios),
     "shared-memory": (1, _Drawn.shared_memory),
     "merge": (1, _Drawn.merge),
     "compress": (1, _Drawn.compress),
-    "break": (1, _Drawn.break_page),
+    "break": (2, _Drawn.break_page),
 }
 _ON_ENTRIES = (
     *("mprotect", "mremap", "fork", "munmap", "dontneed", "free", "pageout", "cold"),

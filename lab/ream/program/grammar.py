@@ -39,8 +39,12 @@ FILE_KINDS = {
     "zero": 4,
     "readonly": 5,
     "secret": 6,
+    "large": 7,
+    "blocks": 8,
 }
-"""zero: /dev/zero. readonly: on the disk, with contents. secret: memfd_secret()."""
+"""zero: /dev/zero. readonly: on the disk, with contents. secret: memfd_secret(). large: on the
+disk, in large folios, as files of XFS. blocks: the same, with blocks of 16 KiB.
+"""
 THP_ADVICE = {"always": 14, "never": 15}
 """MADV_HUGEPAGE and MADV_NOHUGEPAGE."""
 ADVICE = {

@@ -66,6 +66,11 @@ class Beginning:
         steps = (step for step in self.program if step.line <= self.step.line)
         return any("populate" in step.flags and step.get("thp") == "always" for step in steps)
 
+    @property
+    def has_disk(self) -> bool:
+        """Whether the program has a file on the disk."""
+        return any(self.has("file", kind=kind) for kind in ("disk", "large", "blocks"))
+
     def has(self, verb: str, **words: str) -> bool:
         """Whether the program has such a step, with these words, up to here."""
         return any(
@@ -134,15 +139,14 @@ RULES = (
         "its file system reads and maps other numbers of pages at once, or keeps all in memory",
         frozenset({"file", "mincore"}),
         lambda its: (
-            its.has("file", kind="disk")
-            and its.step.verb in {"read", "write", "madvise", "mlock", "mincore"}
+            its.has_disk and its.step.verb in {"read", "write", "madvise", "mlock", "mincore"}
         ),
         results=frozenset({"mincore", "move_pages"}),
     ),
     Rule(
         "its file system has fallocate()",
         frozenset({"fallocate"}),
-        lambda its: its.has("file", kind="disk") and its.result == EOPNOTSUPP,
+        lambda its: its.has_disk and its.result == EOPNOTSUPP,
         results=frozenset({"contents", "file", "mincore"}),
     ),
     Rule(

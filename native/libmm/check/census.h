@@ -30,6 +30,7 @@ enum frame_use { UNKNOWN, IN_BUDDY, IN_PCP, IS_TABLE };
  * @huge_mappings: Entries of tables above that map a folio, by its first frame.
  * @is_dirty: Whether an entry that maps a frame is, or one above that maps its folio.
  * @slot_entries: Entries that name a swap slot.
+ * @slot_index: The index of the page that an entry of a process expects in a slot.
  * @is_slot_cached: Whether folios of the swap cache, or lists of free slots, have it.
  * @node: What the counters of a node must be.
  * @of_group: What those of a group must be on each node; groups[0]: of none.
@@ -45,6 +46,7 @@ struct census {
 	u32 *huge_mappings;
 	u8 *is_dirty;
 	u16 *slot_entries;
+	pgoff_t *slot_index;
 	u8 *is_slot_cached;
 	long node[MOST_NODES][NR_VM_NODE_STAT_ITEMS];
 	long of_group[MOST_GROUPS][MOST_NODES][NR_VM_NODE_STAT_ITEMS];
@@ -98,6 +100,7 @@ void check_caches(void);		/* cache.c: pages of files */
 void check_frames(void);		/* frames.c: every folio's references and mappings */
 void check_clean(struct folio *folio, unsigned long nr);	/* dirty.c: what may be dropped */
 void check_swap(void);			/* swap.c: slots */
+void check_split_queued(struct folio *folio, unsigned long nr, unsigned long mapped);
 void check_lists(void);			/* lists.c: LRU, split queues */
 void check_counters(void);		/* counters.c: nodes, zones, groups */
 void check_ksm(void);			/* ksm.c: what processes and all of KSM say */

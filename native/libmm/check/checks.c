@@ -18,6 +18,7 @@ static void make_room(void)
 	census.huge_mappings = host_alloc(frames * sizeof(u32));
 	census.is_dirty = host_alloc(frames);
 	census.slot_entries = host_alloc(MOST_SWAP_SLOTS * sizeof(u16));
+	census.slot_index = host_alloc(MOST_SWAP_SLOTS * sizeof(pgoff_t));
 	census.is_slot_cached = host_alloc(MOST_SWAP_SLOTS);
 }
 

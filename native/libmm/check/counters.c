@@ -42,15 +42,17 @@ static long node_counter(int node, enum node_stat_item item)
  * mm/khugepaged.c: collapse_file() adds the pages that a file lacked to the
  * counters of the new folio's node, and leaves the others in those of the nodes
  * where they were. So after a collapse only the sum of all nodes is right.
+ * mm/migrate.c: folio_migrate_mapping() leaves a huge page of a file counted on
+ * the node where it was.
  */
 static bool may_be_elsewhere(enum node_stat_item item)
 {
 	unsigned long events[NR_VM_EVENT_ITEMS];
 
-	if (item != NR_FILE_PAGES && item != NR_SHMEM)
+	if (item != NR_FILE_PAGES && item != NR_SHMEM && item != NR_FILE_THPS)
 		return false;
 	all_vm_events(events);
-	return events[THP_COLLAPSE_ALLOC];
+	return events[item == NR_FILE_THPS ? PGMIGRATE_SUCCESS : THP_COLLAPSE_ALLOC];
 }
 
 static bool is_known_to_be_elsewhere(enum node_stat_item item)

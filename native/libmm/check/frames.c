@@ -9,6 +9,7 @@
 #include <linux/swap.h>
 #include "slab.h"
 #include "census.h"
+#include "devices.h"
 #include "groups.h"
 #include "hosted.h"
 #include "steps.h"
@@ -35,6 +36,9 @@ static unsigned long check_mapcounts(struct folio *folio, unsigned long nr)
 		if (is != counted)
 			wrong("frame %#lx: _mapcount is %ld, and %ld entries map it",
 			      page_to_pfn(page), is, counted);
+		if (nr > 1 && PageHWPoison(page) && !folio_test_has_hwpoisoned(folio))
+			wrong("frame %#lx is broken, and its large folio does not say so",
+			      page_to_pfn(page));
 		if (folio_test_anon(folio) && PageAnonExclusive(page) && counted + huge > 1)
 			wrong("frame %#lx is exclusive to a process, and %ld entries map it",
 			      page_to_pfn(page), counted + huge);
@@ -60,6 +64,8 @@ static void check_references(struct folio *folio, unsigned long nr)
 
 	if (folio_test_swapcache(folio) || (folio->mapping && !folio_test_anon(folio)))
 		counted += nr;
+	if (on_disk(folio, 0) && folio_test_private(folio))
+		counted++;
 	if (folio_ref_count(folio) != counted)
 		wrong("folio %#lx of order %u: _refcount is %d, and %ld references are known%s%s",
 		      folio_pfn(folio), folio_order(folio), folio_ref_count(folio), counted,
@@ -168,12 +174,26 @@ static void count_charge(struct folio *folio, unsigned long nr)
 	census.charged[group_of(folio)] += nr;
 }
 
+/* Who reads an anonymous page again finds it by its slot, and rmap by its index. */
+static void check_index_of_slot(struct folio *folio, unsigned long i, unsigned long slot)
+{
+	if (folio_test_anon(folio) && !folio_test_ksm(folio) && census.slot_entries[slot] &&
+	    folio_pgoff(folio) + i != census.slot_index[slot])
+		wrong("folio %#lx in the swap cache has page %#lx, and an entry expects %#lx",
+		      folio_pfn(folio), folio_pgoff(folio) + i, census.slot_index[slot]);
+}
+
 static void count_cached_slots(struct folio *folio, unsigned long nr)
 {
-	unsigned long i;
+	unsigned long i, slot;
 
-	for (i = 0; i < nr && swp_offset(folio->swap) + i < MOST_SWAP_SLOTS; i++)
-		census.is_slot_cached[swp_offset(folio->swap) + i] = true;
+	for (i = 0; i < nr; i++) {
+		slot = swp_offset(folio->swap) + i;
+		if (slot >= MOST_SWAP_SLOTS)
+			break;
+		census.is_slot_cached[slot] = true;
+		check_index_of_slot(folio, i, slot);
+	}
 }
 
 static void check_folio(struct folio *folio, unsigned long nr)
@@ -187,6 +207,7 @@ static void check_folio(struct folio *folio, unsigned long nr)
 		wrong("folio %#lx is in no list of LRU, so it is never reclaimed",
 		      folio_pfn(folio));
 	check_clean(folio, nr);
+	check_split_queued(folio, nr, mapped);
 	count_folio(folio, nr, mapped);
 	count_charge(folio, nr);
 	if (folio_test_swapcache(folio))
@@ -284,7 +305,7 @@ static unsigned long check_frame(struct page *page)
 		check_table_frame(page);
 	else if (PageHuge(page))
 		check_huge_page(page_folio(page));
-	else if (PageHWPoison(page))
+	else if (PageHWPoison(page) && nr == 1)
 		count_broken(page_folio(page));
 	else if (is_of_users(page_folio(page)))
 		check_folio(page_folio(page), nr);

@@ -98,6 +98,58 @@ static void check_lists_of(int node)
 			      list, node, nr[list], census.node[node][NR_LRU_BASE + list]);
 }
 
+/* Pages of large folios were written to swap: how often. */
+static u64 nr_swapped_out(void)
+{
+	u64 nr = 0;
+	int cpu, order;
+
+	for_each_possible_cpu(cpu)
+		for (order = 2; order <= HPAGE_PMD_ORDER; order++)
+			nr += per_cpu(mthp_stats, cpu).stats[order][MTHP_STAT_SWPOUT];
+	return nr;
+}
+
+unsigned long __real_shrink_slab(gfp_t flags, int node, struct mem_cgroup *memcg, int priority);
+
+static bool has_shrunk;
+
+unsigned long __wrap_shrink_slab(gfp_t flags, int node, struct mem_cgroup *memcg, int priority)
+{
+	HOST_STUB("custom");
+	has_shrunk = true;
+	return __real_shrink_slab(flags, node, memcg, priority);
+}
+
+static bool has_split_to_large;
+
+void see_split_to_large(void)
+{
+	has_split_to_large = true;
+}
+
+/*
+ * A folio of which only some pages are mapped is to be split, and so is each
+ * huge page until it was looked at. Source: transhuge.rst. One in the swap
+ * cache is not put on the list, nor what a folio was split to.
+ */
+void check_split_queued(struct folio *folio, unsigned long nr, unsigned long mapped)
+{
+	bool is_huge = census.huge_mappings[frame_of(&folio->page)] && nr == HPAGE_PMD_NR;
+
+	if (nr <= 2 || !folio_test_anon(folio) || !list_empty(&folio->_deferred_list))
+		return;
+	if (!mapped || (mapped == nr && !is_huge) || folio_test_swapcache(folio) ||
+	    has_split_to_large || nr_swapped_out())
+		return;
+	if (mapped < nr)
+		wrong("folio %#lx has %lu of %lu pages mapped, and is not on the list to be split",
+		      folio_pfn(folio), mapped, nr);
+	else if (!has_shrunk)
+		wrong("huge page %#lx was not looked at, and is not on the list to be split",
+		      folio_pfn(folio));
+}
+
 static void check_split_list(struct list_head *list, unsigned long length, const char *whose,
 			     int number)
 {

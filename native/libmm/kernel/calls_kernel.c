@@ -5,8 +5,10 @@
 #include <linux/memory_hotplug.h>
 #include <linux/mempool.h>
 #include <linux/page_reporting.h>
+#include <linux/pagemap.h>
 #include <linux/percpu.h>
 #include <linux/sched/mm.h>
+#include <linux/shmem_fs.h>
 #include <linux/slab.h>
 #include <linux/vmalloc.h>
 #include "internal.h"
@@ -353,4 +355,46 @@ long call_report_free(long start, long bytes, long ms, long order)
 	schedule_timeout_uninterruptible(msecs_to_jiffies(clamp(ms, 0L, 10000L)));
 	page_reporting_unregister(&device);
 	return 0;
+}
+
+/* --- large folios ------------------------------------------------------- */
+
+/* To ones of an order, or of the lowest that the file may have. Takes the reference. */
+static bool split(struct folio *folio, unsigned int order)
+{
+	struct address_space *mapping = folio->mapping;
+	bool is_split = false;
+
+	if (folio_test_large(folio) && folio_test_lru(folio) && !folio_test_hugetlb(folio) &&
+	    !is_huge_zero_folio(folio) && folio_trylock(folio)) {
+		/* Others than files with large folios have none in between: huge_memory.c. */
+		if (mapping && !folio_test_anon(folio))
+			order = mapping_large_folio_support(mapping) && !shmem_mapping(mapping) ?
+				max(order, mapping_min_folio_order(mapping)) : 0;
+		is_split = TIMED(split_folio_to_order(folio, order)) == 0;
+		folio_unlock(folio);
+	}
+	folio_put(folio);
+	return is_split;
+}
+
+/* As files of debugfs and broken memory have the kernel do it; without pages: all there are. */
+long call_split(long start, long bytes, long order, long unused)
+{
+	struct page *page;
+	long nr = 0, i;
+
+	if (order < 0 || order >= HPAGE_PMD_ORDER)
+		return -EINVAL;
+	if (order)
+		see_split_to_large();
+	for (i = 0; i < bytes; i += PAGE_SIZE)
+		if (get_user_pages_fast_only(start + i, 1, 0, &page) == 1)
+			nr += split(page_folio(page), order);
+	for (i = 0; !bytes && i < computer.nr_frames; i++) {
+		page = pfn_to_page(LIBMM_FIRST_PFN + i);
+		if (!PageTail(page) && folio_try_get(page_folio(page)))
+			nr += split(page_folio(page), order);
+	}
+	return nr;
 }

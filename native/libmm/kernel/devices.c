@@ -3,6 +3,7 @@
 #include <linux/backing-dev.h>
 #include <linux/bio.h>
 #include <linux/blkdev.h>
+#include <linux/falloc.h>
 #include <linux/file.h>
 #include <linux/fs.h>
 #include <linux/fs_context.h>
@@ -17,6 +18,7 @@
 #include <linux/writeback.h>
 #include <asm/ptrace.h>
 #include "../fs/internal.h"
+#include "../fs/ramfs/internal.h"
 #include "swap.h"
 #include "devices.h"
 #include "hosted.h"
@@ -195,15 +197,30 @@ static int write_pages(struct address_space *mapping, struct writeback_control *
 	return error;
 }
 
+static bool has_large_folios(const struct address_space *mapping);
+
+/* What is noted of the blocks of a folio that is written: fs/iomap/buffered-io.c, ifs_alloc() */
+static void attach_blocks(struct folio *folio)
+{
+	struct address_space *mapping = folio->mapping;
+
+	if (folio_order(folio) > mapping_min_folio_order(mapping) && !folio_test_private(folio))
+		folio_attach_private(folio, mapping->host);
+}
+
 static int begin_write(writer_t writer, struct address_space *mapping, loff_t at,
 		       unsigned int bytes, struct folio **result, void **data)
 {
-	struct folio *folio = __filemap_get_folio(mapping, at >> PAGE_SHIFT, FGP_WRITEBEGIN,
+	const bool is_large = has_large_folios(mapping);
+	struct folio *folio = __filemap_get_folio(mapping, at >> PAGE_SHIFT, FGP_WRITEBEGIN |
+						  (is_large ? fgf_set_order(bytes) : 0),
 						  mapping_gfp_mask(mapping));
 
 	if (IS_ERR(folio))
 		return PTR_ERR(folio);
 	*result = folio;
+	if (is_large)
+		attach_blocks(folio);
 	if (folio_test_uptodate(folio) || bytes == folio_size(folio))
 		return 0;
 	submit(folio, REQ_OP_READ);
@@ -258,9 +275,114 @@ static const struct address_space_operations disk_operations = {
 	.swap_activate = activate,
 };
 
+/* --- files with large folios, as those of XFS ---------------------------- */
+
+/* fs/iomap/buffered-io.c: iomap_release_folio() */
+static bool release_folio(struct folio *folio, gfp_t flags)
+{
+	if (folio_test_dirty(folio))
+		return false;
+	folio_detach_private(folio);
+	return true;
+}
+
+/* fs/iomap/buffered-io.c: iomap_invalidate_folio() */
+static void invalidate_folio(struct folio *folio, size_t at, size_t bytes)
+{
+	if (at || bytes != folio_size(folio))
+		return;
+	folio_cancel_dirty(folio);
+	folio_detach_private(folio);
+}
+
+/* fs/iomap/buffered-io.c: iomap_dirty_folio(). Not all file systems do that. */
+static bool dirty_folio(struct address_space *mapping, struct folio *folio)
+{
+	if (mapping_min_folio_order(mapping))
+		attach_blocks(folio);
+	return filemap_dirty_folio(mapping, folio);
+}
+
+static const struct address_space_operations large_operations = {
+	.read_folio = read_folio,
+	.readahead = read_ahead,
+	.writepages = write_pages,
+	.dirty_folio = dirty_folio,
+	.write_begin = begin_write,
+	.write_end = end_write,
+	.migrate_folio = filemap_migrate_folio,
+	.release_folio = release_folio,
+	.invalidate_folio = invalidate_folio,
+};
+
+static bool has_large_folios(const struct address_space *mapping)
+{
+	return mapping->a_ops == &large_operations;
+}
+
+static void forget_on_disk(struct inode *inode, loff_t at, loff_t end)
+{
+	if (at < end)
+		memset(page_on_disk(inode, at >> PAGE_SHIFT), 0, end - at);
+}
+
+static int set_attributes(struct mnt_idmap *map, struct dentry *dentry, struct iattr *its)
+{
+	struct inode *inode = d_inode(dentry);
+	loff_t end = i_size_read(inode);
+	int error = simple_setattr(map, dentry, its);
+
+	if (!error && its->ia_valid & ATTR_SIZE)
+		forget_on_disk(inode, its->ia_size, end);
+	return error;
+}
+
+static long allocate(struct file *file, int mode, loff_t at, loff_t bytes)
+{
+	struct inode *inode = file_inode(file);
+
+	if (mode & ~(FALLOC_FL_KEEP_SIZE | FALLOC_FL_PUNCH_HOLE))
+		return -EOPNOTSUPP;
+	inode_lock(inode);
+	if (mode & FALLOC_FL_PUNCH_HOLE) {
+		filemap_invalidate_lock(inode->i_mapping);
+		truncate_pagecache_range(inode, at, at + bytes - 1);
+		forget_on_disk(inode, at, min(at + bytes, i_size_read(inode)));
+		filemap_invalidate_unlock(inode->i_mapping);
+	} else if (!mode && at + bytes > i_size_read(inode)) {
+		i_size_write(inode, at + bytes);
+	}
+	inode_unlock(inode);
+	return 0;
+}
+
+static int sync_file(struct file *file, loff_t at, loff_t end, int data_only)
+{
+	return file_write_and_wait_range(file, at, end);
+}
+
+void make_large(struct file *file, unsigned int order)
+{
+	static struct file_operations operations;
+	static struct inode_operations inode_operations;
+	struct inode *inode = file_inode(file);
+
+	operations = ramfs_file_operations;
+	operations.fsync = sync_file;
+	operations.fallocate = allocate;
+	inode_operations = ramfs_file_inode_operations;
+	inode_operations.setattr = set_attributes;
+	inode->i_op = &inode_operations;
+	inode->i_fop = &operations;
+	file->f_op = &operations;
+	inode->i_mapping->a_ops = &large_operations;
+	mapping_set_folio_min_order(inode->i_mapping, order);
+}
+
 const void *on_disk(const struct folio *folio, unsigned long page)
 {
-	if (!folio->mapping || folio->mapping->a_ops != &disk_operations)
+	if (!folio->mapping || (folio->mapping->a_ops != &disk_operations &&
+				!has_large_folios(folio->mapping)))
 		return NULL;
 	return page_on_disk(folio->mapping->host, folio->index + page);
 }
@@ -280,12 +402,13 @@ static struct file_system_type disk_file_system = {
 int put_on_disk(struct file *file, unsigned long nr_pages)
 {
 	struct inode *inode = file_inode(file);
+	unsigned long room = round_up(nr_pages, HPAGE_PMD_NR);	/* folios may end behind the file */
 
-	if (nr_used_pages + nr_pages > DISK_PAGES)
+	if (nr_used_pages + room > DISK_PAGES)
 		return -ENOSPC;
 	inode->i_private = (void *)nr_used_pages;
 	host_make_present(disk + (nr_used_pages << PAGE_SHIFT), nr_pages << PAGE_SHIFT);
-	nr_used_pages += nr_pages;
+	nr_used_pages += room;
 	inode->i_mapping->a_ops = &disk_operations;
 	clear_bit(AS_UNEVICTABLE, &inode->i_mapping->flags);
 	mapping_set_gfp_mask(inode->i_mapping, GFP_HIGHUSER_MOVABLE);

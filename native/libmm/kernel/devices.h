@@ -17,6 +17,9 @@ const void *on_disk(const struct folio *folio, unsigned long page);
 /* Have a file of that folder, just made and empty, on the disk; with so many pages. */
 int put_on_disk(struct file *file, unsigned long nr_pages);
 
+/* Have that file's pages in large folios, none of which is of a lower order. */
+void make_large(struct file *file, unsigned int order);
+
 /* Where a page of such a file is on it. */
 void *page_on_disk(const struct inode *inode, pgoff_t index);
 

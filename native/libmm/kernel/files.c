@@ -25,13 +25,16 @@ SYSTEM_CALL(fadvise64);
 SYSTEM_CALL(fsync);
 SYSTEM_CALL(fcntl);
 
-#define AT_ONCE 16	/* pages of one call; as many as the buffer has */
+#define AT_ONCE 16L	/* pages of one call */
+#define MOST_AT_ONCE 512L	/* of files with large folios; as many as the buffer has */
 #define WORDS (PAGE_SIZE / sizeof(u64))
 
-enum file_kind { SHMEM, ON_DISK, HUGETLB, SHMEM_HUGE, DEV_ZERO, READ_ONLY, SECRET };
+enum file_kind { SHMEM, ON_DISK, HUGETLB, SHMEM_HUGE, DEV_ZERO, READ_ONLY, SECRET, LARGE, BLOCKS };
+
+#define BLOCK_ORDER 2	/* of a block of BLOCKS */
 
 static struct user_file files[MOST_FILES];
-static u64 buffer[AT_ONCE * WORDS] __aligned(PAGE_SIZE);
+static u64 buffer[MOST_AT_ONCE * WORDS] __aligned(PAGE_SIZE);
 
 struct user_file *file_of(long number)
 {
@@ -62,8 +65,10 @@ int new_shared_memory(unsigned long nr_pages)
 	return -ENFILE;
 }
 
-static long open_on_disk(long number, long nr_pages, int mode)
+static long open_on_disk(long number, enum file_kind kind, long nr_pages)
 {
+	/* Of one to read, pages may become huge ones of khugepaged's. */
+	int mode = kind == READ_ONLY ? O_RDONLY : O_RDWR;
 	char name[32];
 	long fd, error;
 	struct file *file;
@@ -74,6 +79,8 @@ static long open_on_disk(long number, long nr_pages, int mode)
 		return fd;
 	file = fget(fd);
 	error = put_on_disk(file, nr_pages);
+	if (kind == LARGE || kind == BLOCKS)
+		make_large(file, kind == BLOCKS ? BLOCK_ORDER : 0);
 	fput(file);
 	return error ?: fd;
 }
@@ -89,13 +96,16 @@ static int map_zero(struct file *file, struct vm_area_struct *vma)
 
 static const struct file_operations zero_operations = { .mmap = map_zero };
 
+static bool is_on_disk(enum file_kind kind)
+{
+	return kind == ON_DISK || kind == READ_ONLY || kind == LARGE || kind == BLOCKS;
+}
+
 static long open_kind(long number, enum file_kind kind, long nr_pages)
 {
+	if (is_on_disk(kind))
+		return open_on_disk(number, kind, nr_pages);
 	switch (kind) {
-	case ON_DISK:
-		return open_on_disk(number, nr_pages, O_RDWR);
-	case READ_ONLY:	/* its pages may become huge ones of khugepaged's */
-		return open_on_disk(number, nr_pages, O_RDONLY);
 	case DEV_ZERO:
 		return anon_inode_getfd("zero", &zero_operations, NULL, O_RDWR);
 	case SECRET:
@@ -137,7 +147,7 @@ long step_open(long number, long kind, long nr_pages)
 	struct user_file *file;
 	long fd;
 
-	if (kind < 0 || kind > SECRET)
+	if (kind < 0 || kind > BLOCKS)
 		return -EINVAL;
 	fd = open_kind(number, kind, nr_pages);
 	if (fd < 0)
@@ -150,10 +160,11 @@ long step_open(long number, long kind, long nr_pages)
 	if (kind == SHMEM_HUGE)
 		make_huge(file->file);
 	/* khugepaged makes huge pages of others, too. */
-	file->may_be_huge = kind != ON_DISK && kind != SECRET;
+	file->may_be_huge = kind == READ_ONLY || (!is_on_disk(kind) && kind != SECRET);
+	file->at_once = kind == LARGE || kind == BLOCKS ? MOST_AT_ONCE : AT_ONCE;
 	if (kind == READ_ONLY)
 		fill_on_disk(file);
-	if (kind == ON_DISK || kind == READ_ONLY || kind == DEV_ZERO)
+	if (is_on_disk(kind) || kind == DEV_ZERO)
 		return 0;
 	return call(__x64_sys_ftruncate, fd, nr_pages << PAGE_SHIFT, 0, 0, 0, 0);
 }
@@ -229,7 +240,7 @@ long step_pwrite(long number, long page, long nr)
 	if (!is_within(file, page, nr))
 		return -EINVAL;
 	for (done = 0; done < nr; done += i) {
-		long most = min(nr - done, (long)AT_ONCE), bytes;
+		long most = min(nr - done, file->at_once), bytes;
 
 		for (i = 0; i < most; i++) {
 			buffer[i * WORDS] = value_of_step(done + i);
@@ -258,7 +269,7 @@ long step_pread(long number, long page, long nr)
 		return -EINVAL;
 	for (done = 0; done < nr; done += i) {
 		long bytes = call(__x64_sys_pread64, file->fd, (long)buffer,
-				  min(nr - done, (long)AT_ONCE) << PAGE_SHIFT,
+				  min(nr - done, file->at_once) << PAGE_SHIFT,
 				  (page + done) << PAGE_SHIFT, 0, 0);
 
 		if (bytes <= 0)

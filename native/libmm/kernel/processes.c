@@ -141,6 +141,7 @@ static struct context *new_process_task(struct process *process)
 	process->is_killed = false;
 	process->step = NULL;
 	process->uffd = -1;
+	process->has_events = false;
 	return context;
 }
 
@@ -183,7 +184,9 @@ bool run_in_process(struct process *process, const struct step *step, const long
 	memcpy(process->arguments, arguments, sizeof(process->arguments));
 	process->step = step;
 	wake_up_process(process->context->task);
-	while (process->step && (wait_for_others(LONGEST_STEP_S * HZ) || end_migrations()))
+	while (process->step &&
+	       ((process->has_events && (wait_for_others(0) || serve_event(process))) ||
+		wait_for_others(LONGEST_STEP_S * HZ) || end_migrations()))
 		;
 	return !process->step;
 }

@@ -219,6 +219,7 @@ static void run_line(bool is_checked)
 		is_done = run_in_process(process, now.step, now.arguments);
 		result = process->result;
 	} else {
+		end_migrations_later();
 		result = run_step(now.step, now.arguments);
 		resume_user_mode_work(NULL);
 	}

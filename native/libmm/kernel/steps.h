@@ -54,6 +54,7 @@ void run_program(const struct libmm_task *task);
  * @result: Of its last step.
  * @is_killed: A signal has ended it.
  * @uffd: Its userfaultfd; negative: none yet.
+ * @has_events: Which is told of changes of the address space, and read by serve_event().
  * @device: That uses its memory.
  * @was_wiped: Some VMAs were its parent's, whose pages it did not get: VM_WIPEONFORK.
  */
@@ -66,6 +67,7 @@ struct process {
 	long result;
 	bool is_killed;
 	int uffd;
+	bool has_events;
 	struct mmu_notifier device;
 	bool was_wiped;
 };
@@ -99,6 +101,7 @@ bool run_in_process(struct process *process, const struct step *step, const long
  * @fd: Its number in the one table of all processes.
  * @values: By page, what is at its beginning and end.
  * @nr_pages: Its size.
+ * @at_once: So many pages are read or written by one call.
  * @may_be_huge: Entries may map whole huge pages, and what they have behind its end.
  */
 struct user_file {
@@ -106,6 +109,7 @@ struct user_file {
 	int fd;
 	u64 *values;
 	unsigned long nr_pages;
+	long at_once;
 	bool may_be_huge;
 };
 
@@ -241,8 +245,13 @@ struct page *pinned_page(unsigned int number, long *references);
 
 /* Let go of what `migrating` holds; whether it held anything. */
 bool end_migrations(void);
+void end_migrations_later(void);	/* once the next step waits for them */
 void release_pins(void);
+bool serve_event(struct process *process);	/* whether there was one */
 void close_uffd(struct process *process);
+
+/* From now on a folio may be what a larger one was split to: lists.c. */
+void see_split_to_large(void);
 
 /* --- calls ------------------------------------------------------------- */
 

@@ -4,6 +4,7 @@
 #include <linux/mm.h>
 #include <linux/mman.h>
 #include <linux/rmap.h>
+#include <linux/workqueue.h>
 #include "hosted.h"
 #include "steps.h"
 
@@ -91,10 +92,24 @@ long step_migrating(long number, long page, long nr)
 	return nr_moving;
 }
 
+static void end_now(struct work_struct *work)
+{
+	end_migrations();
+}
+
+static DECLARE_DELAYED_WORK(late_end, end_now);
+
+void end_migrations_later(void)
+{
+	if (nr_moving)
+		queue_delayed_work(system_wq, &late_end, HZ);
+}
+
 bool end_migrations(void)
 {
 	bool were_any = nr_moving;
 
+	cancel_delayed_work(&late_end);
 	while (nr_moving) {
 		struct folio *folio = moving[--nr_moving];
 

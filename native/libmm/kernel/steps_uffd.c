@@ -9,6 +9,7 @@
 
 SYSTEM_CALL(userfaultfd);
 SYSTEM_CALL(close);
+SYSTEM_CALL(read);
 
 #define FEATURES (UFFD_FEATURE_WP_ASYNC | UFFD_FEATURE_WP_UNPOPULATED |		\
 		  UFFD_FEATURE_WP_HUGETLBFS_SHMEM | UFFD_FEATURE_PAGEFAULT_FLAG_WP |	\
@@ -16,6 +17,9 @@ SYSTEM_CALL(close);
 		  UFFD_FEATURE_MINOR_SHMEM | UFFD_FEATURE_MINOR_HUGETLBFS |		\
 		  UFFD_FEATURE_MISSING_SHMEM | UFFD_FEATURE_MISSING_HUGETLBFS |		\
 		  UFFD_FEATURE_POISON)
+
+#define EVENTS (UFFD_FEATURE_EVENT_FORK | UFFD_FEATURE_EVENT_REMAP |		\
+		UFFD_FEATURE_EVENT_REMOVE | UFFD_FEATURE_EVENT_UNMAP)
 
 #define MOST_COPIED 512L	/* pages at once */
 
@@ -31,18 +35,88 @@ static long control_fd(int fd, unsigned int command, void *argument)
 	return result;
 }
 
+static long open_uffd(struct process *process, u64 features)
+{
+	struct uffdio_api api = { .api = UFFD_API, .features = features };
+
+	process->uffd = call(__x64_sys_userfaultfd, O_NONBLOCK, 0, 0, 0, 0, 0);
+	return control_fd(process->uffd, UFFDIO_API, &api);
+}
+
 /* By the process' own userfaultfd, which it opens first. */
 static long control(struct process *process, unsigned int command, void *argument)
 {
-	struct uffdio_api api = { .api = UFFD_API, .features = FEATURES };
-	long error = 0;
+	long error = process->uffd < 0 ? open_uffd(process, FEATURES) : 0;
 
-	if (process->uffd < 0) {
-		process->uffd = call(__x64_sys_userfaultfd, O_NONBLOCK, 0, 0, 0, 0, 0);
-		error = control_fd(process->uffd, UFFDIO_API, &api);
-	}
 	return error ?: control_fd(process->uffd, command, argument);
 }
+
+#define UNSET 0x5a5a5a5a5a5aLL
+
+/* One with a number for its result. Source: ioctl_userfaultfd(2), EAGAIN. */
+static long control_some(struct process *process, unsigned int command, void *argument, s64 *done)
+{
+	long error;
+
+	*done = UNSET;
+	error = control(process, command, argument);
+	if (error == -EAGAIN && *done == UNSET)
+		wrong("ioctl %#x of userfaultfd returns EAGAIN, and does not say how far it came",
+		      command);
+	if (*done == UNSET)
+		*done = 0;
+	return error;
+}
+
+/* --- what the monitor of an address space reads ------------------------ */
+
+/* From now on the process waits until its userfaultfd was read when it changes mappings. */
+long call_uffd_events(long start, long bytes, long unused, long unused2)
+{
+	struct process *process = current_process();
+	long error;
+
+	if (process->uffd >= 0)
+		return -EBUSY;
+	error = open_uffd(process, FEATURES | EVENTS);
+	process->has_events = !error;
+	return error;
+}
+
+/* No range, so that nothing is done where it is possible. */
+static void try_while_changing(struct process *process)
+{
+	struct uffdio_copy copy = { };
+	struct uffdio_zeropage zero = { };
+	struct uffdio_continue more = { };
+	struct uffdio_poison poison = { };
+	struct uffdio_move move = { };
+
+	control_some(process, UFFDIO_COPY, &copy, &copy.copy);
+	control_some(process, UFFDIO_ZEROPAGE, &zero, &zero.zeropage);
+	control_some(process, UFFDIO_CONTINUE, &more, &more.mapped);
+	control_some(process, UFFDIO_POISON, &poison, &poison.updated);
+	control_some(process, UFFDIO_MOVE, &move, &move.move);
+}
+
+bool serve_event(struct process *process)
+{
+	struct uffd_msg message = { };
+
+	try_while_changing(process);
+	if (call(__x64_sys_read, process->uffd, (long)&message, sizeof(message), 0, 0, 0) !=
+	    sizeof(message))
+		return false;
+	if (message.event == UFFD_EVENT_FORK) {
+		struct process *child = process_of(process->arguments[1]);
+
+		child->uffd = message.arg.fork.ufd;
+		child->has_events = true;
+	}
+	return true;
+}
+
+/* --- steps ------------------------------------------------------------- */
 
 static struct uffdio_range range_of(long page, long nr)
 {
@@ -109,7 +183,7 @@ long step_uffd_copy(long number, long page, long nr, long flags)
 		pages[i][ARRAY_SIZE(pages[i]) - 1] = value_of_step(i);
 	}
 	end_uffd_wp(current_process(), page, nr);
-	error = control(current_process(), UFFDIO_COPY, &its);
+	error = control_some(current_process(), UFFDIO_COPY, &its, &its.copy);
 	see_pages(current_process(), page, its.copy, false);
 	if (flags && its.copy > 0)
 		see_uffd_wp(current_process(), page, its.copy >> PAGE_SHIFT);
@@ -119,7 +193,7 @@ long step_uffd_copy(long number, long page, long nr, long flags)
 long step_uffd_zero(long number, long page, long nr)
 {
 	struct uffdio_zeropage its = { .range = range_of(page, nr) };
-	long error = control(current_process(), UFFDIO_ZEROPAGE, &its);
+	long error = control_some(current_process(), UFFDIO_ZEROPAGE, &its, &its.zeropage);
 
 	end_uffd_wp(current_process(), page, nr);
 	see_pages(current_process(), page, its.zeropage, true);
@@ -133,7 +207,7 @@ long step_uffd_move(long number, long page, long nr, long from_page)
 		.dst = address_of_page(page), .src = address_of_page(from_page),
 		.len = nr << PAGE_SHIFT,
 	};
-	long error = control(process, UFFDIO_MOVE, &its), i;
+	long error = control_some(process, UFFDIO_MOVE, &its, &its.move), i;
 
 	end_uffd_wp(process, page, nr);
 	end_uffd_wp(process, from_page, nr);
@@ -154,7 +228,7 @@ long step_uffd_move(long number, long page, long nr, long from_page)
 long step_uffd_poison(long number, long page, long nr)
 {
 	struct uffdio_poison its = { .range = range_of(page, nr) };
-	long error = control(current_process(), UFFDIO_POISON, &its), i;
+	long error = control_some(current_process(), UFFDIO_POISON, &its, &its.updated), i;
 
 	end_uffd_wp(current_process(), page, nr);
 	for (i = 0; i < its.updated >> PAGE_SHIFT; i++)
@@ -168,7 +242,7 @@ long step_uffd_continue(long number, long page, long nr)
 	struct uffdio_continue its = { .range = range_of(page, nr) };
 
 	end_uffd_wp(current_process(), page, nr);
-	return control(current_process(), UFFDIO_CONTINUE, &its);
+	return control_some(current_process(), UFFDIO_CONTINUE, &its, &its.mapped);
 }
 
 void close_uffd(struct process *process)

@@ -18,7 +18,6 @@
 #include <linux/writeback.h>
 #include <asm/ptrace.h>
 #include "../fs/internal.h"
-#include "../fs/ramfs/internal.h"
 #include "swap.h"
 #include "devices.h"
 #include "hosted.h"
@@ -76,7 +75,6 @@ struct device *get_device(struct device *device)
 /* --- the disk ---------------------------------------------------------- */
 
 static char *disk;
-static unsigned long disk_pages;
 static struct request_queue queue;
 static const struct block_device_operations operations;
 static struct gendisk gendisk = { .queue = &queue, .fops = &operations };
@@ -361,20 +359,29 @@ static int sync_file(struct file *file, loff_t at, loff_t end, int data_only)
 	return file_write_and_wait_range(file, at, end);
 }
 
+static const struct file_operations large_file_operations = {
+	.read_iter = generic_file_read_iter,
+	.write_iter = generic_file_write_iter,
+	.mmap = generic_file_mmap,
+	.fsync = sync_file,
+	.splice_read = filemap_splice_read,
+	.splice_write = iter_file_splice_write,
+	.llseek = generic_file_llseek,
+	.fallocate = allocate,
+};
+
+static const struct inode_operations large_inode_operations = {
+	.setattr = set_attributes,
+	.getattr = simple_getattr,
+};
+
 void make_large(struct file *file, unsigned int order)
 {
-	static struct file_operations operations;
-	static struct inode_operations inode_operations;
 	struct inode *inode = file_inode(file);
 
-	operations = ramfs_file_operations;
-	operations.fsync = sync_file;
-	operations.fallocate = allocate;
-	inode_operations = ramfs_file_inode_operations;
-	inode_operations.setattr = set_attributes;
-	inode->i_op = &inode_operations;
-	inode->i_fop = &operations;
-	file->f_op = &operations;
+	inode->i_op = &large_inode_operations;
+	inode->i_fop = &large_file_operations;
+	file->f_op = &large_file_operations;
 	inode->i_mapping->a_ops = &large_operations;
 	mapping_set_folio_min_order(inode->i_mapping, order);
 }

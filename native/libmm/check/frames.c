@@ -282,6 +282,22 @@ static void count_slab(struct page *page, unsigned long bytes)
 	census.node[page_to_nid(page)][cache_vmstat_idx((struct kmem_cache *)cache)] += bytes;
 }
 
+/*
+ * A huge page that could not be split is freed as a whole. The allocator notices
+ * that a page of it is broken when it next takes the block, and then uses none of
+ * the block's pages any more.
+ */
+static bool is_beside_broken(struct page *page)
+{
+	struct page *first = page - page_to_pfn(page) % HPAGE_PMD_NR;
+	unsigned int i;
+
+	for (i = 0; i < HPAGE_PMD_NR; i++)
+		if (PageHWPoison(first + i))
+			return true;
+	return false;
+}
+
 /* How many frames this one and those behind it are, of one kind. */
 static unsigned long check_frame(struct page *page)
 {
@@ -309,7 +325,8 @@ static unsigned long check_frame(struct page *page)
 		count_broken(page_folio(page));
 	else if (is_of_users(page_folio(page)))
 		check_folio(page_folio(page), nr);
-	else if (!page_ref_count(page) && !page_has_type(page) && use != IS_TABLE)
+	else if (!page_ref_count(page) && !page_has_type(page) && use != IS_TABLE &&
+		 !is_beside_broken(page))
 		wrong("frame %#lx has no reference and is in no free list: it is lost",
 		      page_to_pfn(page));
 	return nr;

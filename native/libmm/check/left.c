@@ -3,6 +3,7 @@
 #include <linux/mm.h>
 #include <linux/rcupdate.h>
 #include <linux/slab.h>
+#include <linux/vmstat.h>
 #include "slab.h"
 #include "census.h"
 #include "checks.h"
@@ -40,10 +41,14 @@ static void check_left(const char *name, unsigned long most)
 
 /*
  * khugepaged and ksmd let go of an address space that has ended when they come
- * by, and ksmd of its anon_vmas, too.
+ * by, and ksmd of its anon_vmas, too. A task that was killed for its memory has
+ * its address space noted as long as the task itself is.
  */
 void check_what_is_left(void)
 {
+	unsigned long events[NR_VM_EVENT_ITEMS];
+
+	all_vm_events(events);
 	rcu_barrier();
 	check_left("vm_area_struct", 0);
 	check_left("vma_lock", 0);
@@ -51,5 +56,5 @@ void check_what_is_left(void)
 	check_left("userfaultfd_ctx_cache", 0);
 	check_left("anon_vma", ksm_rmap_items);
 	if (list_empty(&ksm_mm_head.slot.mm_node) && list_empty(&khugepaged_scan.mm_head))
-		check_left("mm_struct", 0);
+		check_left("mm_struct", events[OOM_KILL]);
 }

@@ -56,8 +56,10 @@ static struct slot slot_at(struct swap_info_struct *swap, unsigned long slot)
 
 	if (found.is_known)
 		found.count = swp_tb_get_count(entry);
-	if (found.count == SWP_TB_COUNT_MAX)
+	if (found.count == SWP_TB_COUNT_MAX && cluster->extend_table)
 		found.count = cluster->extend_table[at];
+	else if (found.count == SWP_TB_COUNT_MAX)	/* a bad one that was read ahead */
+		found = (struct slot){ .is_bad = true, .is_used = true };
 	return found;
 }
 

@@ -81,6 +81,9 @@ static void add_page(struct sums *sums, struct vm_area_struct *vma, unsigned lon
 	sums->swapped += entry.state == IS_SWAPPED;
 	if (!is_in_swap(vma, address))
 		return;
+	/* A mapping of a part of a large entry may say all of it. */
+	sums->may_be_swapped += (1L << xa_get_order(&vma->vm_file->f_mapping->i_pages,
+						    linear_page_index(vma, address))) - 1;
 	if (vma->vm_flags & VM_SHARED || (entry.state == IS_NONE && vma->vm_flags & VM_WRITE))
 		sums->swapped_of_files++;
 	else

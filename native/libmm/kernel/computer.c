@@ -16,6 +16,7 @@
 #include <linux/memblock.h>
 #include <linux/mempolicy.h>
 #include <linux/mm.h>
+#include <linux/moduleparam.h>
 #include <linux/node.h>
 #include <linux/padata.h>
 #include <linux/pagemap.h>
@@ -122,10 +123,26 @@ static char __init *value_of_parameter(char *parameter, const struct obs_kernel_
 	return parameter[bytes] == '=' ? parameter + bytes + 1 : NULL;
 }
 
+/* Parameters that core_param() declares have the level -1. */
+static bool __init set_core_parameter(const char *parameter, bool is_early)
+{
+	const struct kernel_param *known;
+
+	for (known = __start___param; known < __stop___param; known++) {
+		size_t bytes = strlen(known->name);
+
+		if (known->level != -1 || strncmp(parameter, known->name, bytes) ||
+		    parameter[bytes] != '=')
+			continue;
+		return is_early || !known->ops->set(parameter + bytes + 1, known);
+	}
+	return false;
+}
+
 static bool __init set_parameter(char *parameter, bool is_early)
 {
 	const struct obs_kernel_param *known;
-	bool is_known = false;
+	bool is_known = set_core_parameter(parameter, is_early);
 	char *value;
 
 	for (known = __setup_start; known < __setup_end; known++) {

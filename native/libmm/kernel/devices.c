@@ -388,8 +388,8 @@ void make_large(struct file *file, unsigned int order)
 
 const void *on_disk(const struct folio *folio, unsigned long page)
 {
-	if (!folio->mapping || (folio->mapping->a_ops != &disk_operations &&
-				!has_large_folios(folio->mapping)))
+	if (!folio->mapping || folio_test_anon(folio) ||
+	    (folio->mapping->a_ops != &disk_operations && !has_large_folios(folio->mapping)))
 		return NULL;
 	return page_on_disk(folio->mapping->host, folio->index + page);
 }

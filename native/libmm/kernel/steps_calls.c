@@ -223,11 +223,15 @@ long call_map_low(long start, long bytes, long page, long nr)
 	long at = call(__x64_sys_mmap, 0, size, PROT_READ | PROT_WRITE,
 		       MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
 
-	if (at)
+	if (at) {
+		promises_may_be_lost = true;
 		return at;
+	}
 	access_word(from, true, &word);
 	at = call(__x64_sys_mremap, from, PAGE_SIZE, PAGE_SIZE, MREMAP_MAYMOVE | MREMAP_FIXED,
 		  to, 0);
+	if (at != to || vma_lookup(current->mm, from))
+		promises_may_be_lost = true;
 	if (at == to && (access_word(to, false, &word) || word != 1))
 		wrong("a page that was moved from %#lx holds %#lx, where 1 was written",
 		      from, word);
@@ -436,7 +440,7 @@ long call_tmpfs(long start, long bytes, long number, long unused)
 	init_mkdir("/tmp/e", 0700);
 	init_rmdir("/tmp/e");
 	init_unlink("/tmp/a");
-	strscpy(some, "size=2M", sizeof(some));
+	strscpy(some, "size=8M", sizeof(some));
 	error = init_mount("tmpfs", "/tmp", "tmpfs", MS_REMOUNT, some);
 	if (error)
 		wrong("tmpfs with %s cannot be remounted with another size: %ld", its, error);

@@ -134,7 +134,7 @@ long step_mremap(long number, long page, long nr, long new_nr, long flags, long 
 {
 	struct process *process = current_process();
 	unsigned long to = address_of_page(new_page);
-	bool moves = flags & MREMAP_FIXED, leaves_mapping = flags & MREMAP_DONTUNMAP;
+	bool moves = flags & MREMAP_FIXED, leaves_mapping = flags & MREMAP_DONTUNMAP, stays;
 	struct user_page grown;
 	long result;
 
@@ -160,14 +160,17 @@ long step_mremap(long number, long page, long nr, long new_nr, long flags, long 
 	}
 	if (!moves)
 		to = address_of_page(page);
-	else if (!leaves_mapping && vma_lookup(current->mm, address_of_page(page)))
-		promises_may_be_lost = true;
+	/* Where memory is too short to unmap what was moved, an empty mapping stays. */
+	stays = moves && !leaves_mapping && vma_lookup(current->mm, address_of_page(page));
+	promises_may_be_lost |= stays;
 	if (result != to)
 		wrong("mremap() returned %#lx, where %#lx is right", result, to);
 	if (moves)
-		see_move(process, page, new_page, min(nr, new_nr), leaves_mapping);
+		see_move(process, page, new_page, min(nr, new_nr), leaves_mapping || stays);
 	if (moves && nr > new_nr)
 		see_unmapping(process, page + new_nr, nr - new_nr);
+	if (stays)
+		see_what_is_mapped(process, page, nr);
 	page = moves ? new_page : page;
 	if (new_nr < nr && !moves)
 		see_unmapping(process, page + new_nr, nr - new_nr);

@@ -62,6 +62,7 @@ static bool must_fail(gfp_t gfp, long order)
 	}
 
 FAILING(__alloc_pages_noprof, a, b)
+FAILING(__alloc_frozen_pages_noprof, a, b)	/* of newer kernels */
 FAILING(__folio_alloc_noprof, a, b)
 FAILING(kmem_cache_alloc_noprof, b, 0)
 FAILING(kmem_cache_alloc_lru_noprof, c, 0)

@@ -256,7 +256,7 @@ def reasons() -> Iterator[str]:
     for one in judged.rows():
         ends.setdefault(one["kind"], []).append(one["exit"])
     right = [*ends["harmless"], *ends["edit"]] if "edit" in ends else ends["harmless"]
-    fixes = [*ends["fix"], *ends["fix2"]]
+    fixes = [end for kind in ("fix", "fix2", "fix3") for end in ends.get(kind, ())]
     yield (
         "1. **Every sample is verified**, and so is all memory that it wrote. Of"
         f" {nr_wrong} patches that look right and are wrong, {nr_wrong - nr_unshown} are caught"

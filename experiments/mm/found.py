@@ -44,8 +44,9 @@ class Defect:
         """Read one from its folder."""
         its = tomllib.loads((folder / "about.toml").read_text(encoding="utf-8"))
         returned = {int(step): (before, after) for step, (before, after) in its["returned"].items()}
-        texts = (its[name].strip() for name in ("severity", "cause"))
-        return cls(folder.name, its["title"], tuple(its["kernels"]), *texts, returned)
+        severity, cause = (its[name].strip() for name in ("severity", "cause"))
+        kernels = tuple(its["kernels"])
+        return cls(folder.name, its["title"], kernels, severity, cause, returned)
 
     @property
     def folder(self) -> Path:

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from ream.cli import app
+from ream.cli.helped import COMMANDS as GROUPS
 from ream.manual import roff
 from ream.manual.tree import Page, pages
 from ream.paths import CHECKOUT, EXPERIMENTS
@@ -116,7 +117,10 @@ def test_a_manual_page_has_every_word_of_the_help(page: Page, ream, tmp_path: Pa
     help_words = set(text.split()) - {"Usage:", "Options", "Arguments", "Commands"}
     # A list of commands is cut in the help, and in full in the manual.
     cut = {word for word in help_words if word.endswith("...")}
-    assert not {w for w in help_words - cut if w not in manual} - {"ream", *COMMANDS, *_exit(page)}
+    left = {"ream", *COMMANDS, *_exit(page), *" ".join(GROUPS).split()}
+    # A first sentence in the list of commands has no full stop there.
+    shown_words = manual | {word.rstrip(".") for word in manual}
+    assert not help_words - cut - shown_words - left
 
 
 def _exit(page: Page) -> set[str]:

@@ -9,7 +9,7 @@ from pathlib import Path
 from experiments.migrate.programs import MOVE_FOLIOS
 from fixtures.guests import Builder
 from ream.paths import CHECKOUT, EXPERIMENTS
-from ream.stage.initramfs import build_init, build_initramfs, shell_programs
+from ream.stage.initramfs import build_init, build_initramfs
 from ream.stage.qemu import GuestMachine, GuestNode
 from ream.stage.vm import BootableKernel, Start
 from ream.stage.workload import build_workload
@@ -63,7 +63,7 @@ def test_moves_are_measured_where_there_are_two_nodes(image: Builder, tmp_path: 
             "/live": script(tmp_path),
             f"/workloads/{MOVE_FOLIOS}": build_workload(MOVE_FOLIOS, tmp_path),
             "/usr/bin/setpriv": Path("/usr/bin/setpriv"),
-            "/usr/bin/sh": shell_programs()["/bin/sh"],
+            "/usr/bin/sh": Path("/bin/sh"),
             **python_files(),
         },
         work=tmp_path,

@@ -23,8 +23,8 @@ _HEAD = """\
 # Defects of released kernels
 
 ream found these. Each has a program that shows it, hosted and in a guest of the same kernel, and a
-repair. `make test` runs the program without the repair and with it. What could harm somebody is
-not listed here before it has been reported.
+repair. `make test` runs the program without the repair and with it. A defect that could harm
+another process is not listed here before it has been reported.
 """
 
 

@@ -68,6 +68,7 @@ ALSO_FROM = {
 NEITHER = {
     "a/mm/mm_init.c": "as a diff names a file",
     "asm/cpuid/api.h": "in kernels after 6.12",
+    "mm/hugetlb_cma.c": "in kernels after 6.12",
     "mm/vma_init.c": "in kernels after 6.12",
     "mprotect-shared-dirty-toggle/README.md": "in the repository of the table's source",
     "plan/run.sh": "written by ream plan",

@@ -23,6 +23,10 @@ class Files(Spaces):
         else:
             self.add("fail", nr=1, order=self.dice.choice((1, 3, 5, 9)))
 
+    def swap(self) -> None:
+        self.add("swap", size="off")
+        self.add("swap", size="on")
+
     def swap_in_part(self, process: int) -> None:
         """Large folios of shared memory go to swap, and only some pages of each are used again."""
         dice = self.dice
@@ -73,8 +77,7 @@ class Files(Spaces):
             case 6:
                 self.add("move_pages", process, "all", area=some, node=self.dice.randrange(2))
             case 2 if self.dice.randrange(4) == 0:
-                self.add("swap", size="off")
-                self.add("swap", size="on")
+                self.swap()
             case 8 if isinstance(source, Place):
                 self.add("truncate", file=source.name, nr=source.offset + begin)
                 self.add("truncate", file=source.name, nr=FILE_PAGES)

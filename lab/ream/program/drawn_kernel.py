@@ -38,10 +38,6 @@ class Kernel(Files):
         sizes = [one for one in FOLIOS if self.dice.randrange(3) == 0]
         self.add("mthp", orders=tuple(sizes) or ("none",))
 
-    def swap(self) -> None:
-        self.add("swap", size="off")
-        self.add("swap", size="on")
-
     def place(self, process: int) -> None:
         """Something that decides on which node or CPU pages are, or whose they are."""
         nodes = self.dice.choice(((0,), (1,), (0, 1)))

@@ -13,7 +13,7 @@ ROW_PAGES = 12
 ROW = range(3, ROW_PAGES + 1)
 """Pages of an area in which VMAs are many and small."""
 _IN_ROW = "x"
-"""Behind the name of such an area: what was mapped last in it."""
+"""The name of what was mapped last in such an area ends so."""
 MOST_IN_ROW = 10
 """Steps on such pages behind one another."""
 _MAX_MAP_COUNT = "/proc/sys/vm/max_map_count"

@@ -122,9 +122,7 @@ class _Drawn(Vmas):
         self.add("write", process, area=chosen)
         part = self.part(chosen)
         self.add("madvise", process, area=part, advice="dontfork")
-        if len(self.scene.spaces) == NR_PROCESSES:
-            self.exit(self.dice.choice(sorted(self.scene.spaces.keys() - {process})))
-        self.fork(process)
+        self.fork_surely(process)
         self.add("madvise", process, area=part, advice="dofork")
         self.then(process, chosen)
 
@@ -151,13 +149,17 @@ class _Drawn(Vmas):
         self.add("call", process, function="split", area=area, x=order)
         self.then(process, chosen)
 
+    def fork_surely(self, process: int) -> None:
+        """Fork it, where there are as many processes as may be in place of another one."""
+        if len(self.scene.spaces) == NR_PROCESSES:
+            self.exit(self.dice.choice(sorted(self.scene.spaces.keys() - {process})))
+        self.fork(process)
+
     def twins(self, process: int) -> None:
         """A child has huge pages of its own where its parent has others, and they are moving."""
         chosen = self.range(process, huge=True)
         self.add("write", process, area=chosen)
-        if len(self.scene.spaces) == NR_PROCESSES:
-            self.exit(self.dice.choice(sorted(self.scene.spaces.keys() - {process})))
-        self.fork(process)
+        self.fork_surely(process)
         child = self.steps[-1].number("child")
         self.add("madvise", child, area=chosen, advice="dontneed")
         self.add("write", child, area=self.part(chosen))

@@ -560,15 +560,22 @@ static long do_seal(long file, long seals)
 	return result(fcntl(files[file], F_ADD_SEALS, seals));
 }
 
-static long do_compact(void)
+static long write_file(const char *file, const char *value)
 {
-	int fd = open("/proc/sys/vm/compact_memory", O_WRONLY);
+	int fd = open(file, O_WRONLY);
 	long returned;
 
 	if (fd < 0)
 		return -errno;
-	returned = result(write(fd, "1", 1));
+	returned = result(write(fd, value, strlen(value)));
 	close(fd);
+	return returned;
+}
+
+static long do_compact(void)
+{
+	long returned = write_file("/proc/sys/vm/compact_memory", "1");
+
 	return returned < 0 ? returned : 0;
 }
 

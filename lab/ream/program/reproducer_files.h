@@ -3,18 +3,6 @@
  * Files of /proc and /sys, which other processes see, too. Most can only be
  * written by root. What is written there stays when the program is over.
  */
-static long write_file(const char *file, const char *value)
-{
-	int fd = open(file, O_WRONLY);
-	long returned;
-
-	if (fd < 0)
-		return -errno;
-	returned = result(write(fd, value, strlen(value)));
-	close(fd);
-	return returned;
-}
-
 static long do_set(const char *file, const char *value)
 {
 	return write_file(file, value);
@@ -23,9 +11,11 @@ static long do_set(const char *file, const char *value)
 static long do_call_clear_refs(long x)
 {
 	char word[24];
+	long returned;
 
 	snprintf(word, sizeof(word), "%ld", x);
-	return write_file("/proc/self/clear_refs", word) < 0 ? -errno : 0;
+	returned = write_file("/proc/self/clear_refs", word);
+	return returned < 0 ? returned : 0;
 }
 
 /* PAGEMAP_SCAN of linux/fs.h, which headers of kernels before 6.7 lack. */

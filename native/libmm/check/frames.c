@@ -113,10 +113,10 @@ static int group_of(struct folio *folio)
 	return 0;
 }
 
-static void count(struct folio *folio, enum node_stat_item item, long nr)
+static void count(struct folio *folio, int group, enum node_stat_item item, long nr)
 {
 	census.node[folio_nid(folio)][item] += nr;
-	census.of_group[group_of(folio)][folio_nid(folio)][item] += nr;
+	census.of_group[group][folio_nid(folio)][item] += nr;
 }
 
 static void count_in_zone(struct folio *folio, enum zone_stat_item item, long nr)
@@ -125,7 +125,7 @@ static void count_in_zone(struct folio *folio, enum zone_stat_item item, long nr
 }
 
 /* What counters of nodes, zones and groups must say of a folio. */
-static void count_folio(struct folio *folio, unsigned long nr, unsigned long mapped)
+static void count_folio(struct folio *folio, int group, unsigned long nr, unsigned long mapped)
 {
 	bool is_anon = folio_test_anon(folio), is_cached = folio_test_swapcache(folio);
 	bool is_huge = census.huge_mappings[frame_of(&folio->page)];
@@ -133,45 +133,40 @@ static void count_folio(struct folio *folio, unsigned long nr, unsigned long map
 	if (is_anon && nr > 1)
 		census.anon_folios[folio_order(folio)]++;
 	if (folio_test_lru(folio)) {
-		count(folio, NR_LRU_BASE + list_of(folio), nr);
+		count(folio, group, NR_LRU_BASE + list_of(folio), nr);
 		count_in_zone(folio, NR_ZONE_LRU_BASE + list_of(folio), nr);
 	}
-	count(folio, is_anon ? NR_ANON_MAPPED : NR_FILE_MAPPED, mapped);
+	count(folio, group, is_anon ? NR_ANON_MAPPED : NR_FILE_MAPPED, mapped);
 	if (is_anon && is_huge)
-		count(folio, NR_ANON_THPS, nr);
+		count(folio, group, NR_ANON_THPS, nr);
 	if (is_cached)
-		count(folio, NR_SWAPCACHE, nr);
+		count(folio, group, NR_SWAPCACHE, nr);
 	if (is_cached)	/* which groups do not count as pages of files */
 		census.node[folio_nid(folio)][NR_FILE_PAGES] += nr;
 	else if (folio->mapping && !is_anon)
-		count(folio, NR_FILE_PAGES, nr);
+		count(folio, group, NR_FILE_PAGES, nr);
 	if (folio_test_writeback(folio)) {
-		count(folio, NR_WRITEBACK, nr);
+		count(folio, group, NR_WRITEBACK, nr);
 		count_in_zone(folio, NR_ZONE_WRITE_PENDING, nr);
 	}
 	if (!is_anon && folio->mapping && folio_test_dirty(folio) &&
 	    mapping_can_writeback(folio->mapping)) {
-		count(folio, NR_FILE_DIRTY, nr);
+		count(folio, group, NR_FILE_DIRTY, nr);
 		count_in_zone(folio, NR_ZONE_WRITE_PENDING, nr);
 	}
 	if (!is_anon && folio->mapping && folio_test_swapbacked(folio)) {
-		count(folio, NR_SHMEM, nr);
+		count(folio, group, NR_SHMEM, nr);
 		if (folio_test_pmd_mappable(folio))
-			count(folio, NR_SHMEM_THPS, nr);
+			count(folio, group, NR_SHMEM_THPS, nr);
 		if (is_huge)
-			count(folio, NR_SHMEM_PMDMAPPED, nr);
+			count(folio, group, NR_SHMEM_PMDMAPPED, nr);
 	} else if (!is_anon && folio->mapping && folio_test_pmd_mappable(folio)) {
-		count(folio, NR_FILE_THPS, nr);
+		count(folio, group, NR_FILE_THPS, nr);
 		if (is_huge)
-			count(folio, NR_FILE_PMDMAPPED, nr);
+			count(folio, group, NR_FILE_PMDMAPPED, nr);
 	}
 	if (folio_test_mlocked(folio))
 		count_in_zone(folio, NR_MLOCK, nr);
-}
-
-static void count_charge(struct folio *folio, unsigned long nr)
-{
-	census.charged[group_of(folio)] += nr;
 }
 
 /* Who reads an anonymous page again finds it by its slot, and rmap by its index. */
@@ -199,6 +194,7 @@ static void count_cached_slots(struct folio *folio, unsigned long nr)
 static void check_folio(struct folio *folio, unsigned long nr)
 {
 	unsigned long mapped = check_mapcounts(folio, nr);
+	const int group = group_of(folio);
 
 	check_references(folio, nr);
 	if (folio_test_locked(folio))
@@ -208,8 +204,8 @@ static void check_folio(struct folio *folio, unsigned long nr)
 		      folio_pfn(folio));
 	check_clean(folio, nr);
 	check_split_queued(folio, nr, mapped);
-	count_folio(folio, nr, mapped);
-	count_charge(folio, nr);
+	count_folio(folio, group, nr, mapped);
+	census.charged[group] += nr;
 	if (folio_test_swapcache(folio))
 		count_cached_slots(folio, nr);
 	if (nr_checks % RMAP_EVERY == 0)
@@ -240,7 +236,7 @@ static void check_table_frame(struct page *page)
 	if (page_ref_count(page) != 1)
 		wrong("frame %#lx is a page table, and has %d references",
 		      page_to_pfn(page), page_ref_count(page));
-	count(page_folio(page), NR_PAGETABLE, 1);
+	count(page_folio(page), group_of(page_folio(page)), NR_PAGETABLE, 1);
 }
 
 static bool is_of_users(struct folio *folio)
@@ -253,12 +249,13 @@ static bool is_of_users(struct folio *folio)
 /* A broken page is in no list; who had it may have it still. */
 static void count_broken(struct folio *folio)
 {
+	const int group = group_of(folio);
 	unsigned long frame = frame_of(&folio->page);
 
 	if (folio->mapping || census.mappings[frame])
-		count_folio(folio, 1, census.mappings[frame] > 0);
+		count_folio(folio, group, 1, census.mappings[frame] > 0);
 	if (folio->mapping)
-		count_charge(folio, 1);
+		census.charged[group]++;
 	if (folio_test_swapcache(folio))
 		count_cached_slots(folio, 1);
 }

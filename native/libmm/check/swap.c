@@ -162,13 +162,15 @@ static void check_paid(struct swap_info_struct *swap)
 #else
 static void check_paid(struct swap_info_struct *swap)
 {
-	static long nr_paid[USHRT_MAX + 1];
+	static long nr_paid[USHRT_MAX + 1];	/* by id; of those of groups alone */
 	unsigned long slot;
 	int group;
 
 	if (mem_cgroup_disabled())
 		return;
-	memset(nr_paid, 0, sizeof(nr_paid));
+	for (group = 1; group < MOST_GROUPS; group++)
+		if (memory_of_group(group))
+			nr_paid[mem_cgroup_id(memory_of_group(group))] = 0;
 	for (slot = 1; slot < swap->max; slot++)
 		nr_paid[lookup_swap_cgroup_id(swp_entry(0, slot))]++;
 	for (group = 1; group < MOST_GROUPS; group++) {

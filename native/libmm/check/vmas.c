@@ -181,7 +181,7 @@ static bool is_mapped_by(struct address_space *mapping, const struct vm_area_str
 	return false;
 }
 
-static void check_mappings_of(struct file *file, const struct vm_area_struct *first)
+static void check_mappings_of(struct file *file)
 {
 	struct address_space *mapping = file->f_mapping;
 	long seals = memfd_fcntl(file, F_GET_SEALS, 0);
@@ -189,9 +189,6 @@ static void check_mappings_of(struct file *file, const struct vm_area_struct *fi
 	long nr = 0;
 
 	mapping_rmap_tree_foreach(vma, mapping, 0, ULONG_MAX) {
-		if (vma != first && !nr && first)
-			return;	/* it was, or will be, looked at by that one */
-		first = NULL;
 		if (vma_lookup(vma->vm_mm, vma->vm_start) != vma)
 			wrong("a file finds a VMA at %#lx that its process has not",
 			      vma->vm_start);
@@ -220,7 +217,7 @@ static void check_files(void)
 
 	for (number = 0; number < MOST_FILES; number++)
 		if (file_of(number) && file_of(number)->file)
-			check_mappings_of(file_of(number)->file, NULL);
+			check_mappings_of(file_of(number)->file);
 }
 
 /* --- all of a process, and of all ---------------------------------------- */

@@ -27,6 +27,7 @@ from ream.report.html import picture
 from ream.report.html.charts import NAMES, Chart
 from ream.report.html.curves import curves
 from ream.report.sweep import each_of
+from ream.site.gathered import ARCHIVE, SHOWN, factor
 from shipped import SHIPPED
 
 sys.path.insert(0, str(CHECKOUT / "tests" / "trial"))
@@ -36,9 +37,6 @@ import judged
 PAGE, PICTURE = CHECKOUT / "README.md", CHECKOUT / "docs" / "fork.svg"
 SAID = CHECKOUT / "tests" / "readme"
 """What `ream judge` printed of the patches that README shows, all of it."""
-
-SHOWN = {PUBLISHED: "technique", "ream": "ours"}
-"""By its name in a record, what a variant is called for readers."""
 
 FORK = RECORDS / "20261128T232136Z-fork-native-011d"
 CURVES = {
@@ -55,7 +53,6 @@ CPUS = {
 }
 """The types of CPU, as README and as records call them."""
 NOTHING = "-"
-ARCHIVE = "https://lore.kernel.org/r/"
 
 
 @dataclass(frozen=True)
@@ -102,11 +99,6 @@ CLAIMS = (
 def found() -> Mapping[Place, ByCpu]:
     """Every ratio of the kept records, pooled over runs."""
     return pooled(ratios_in(RECORDS))
-
-
-def factor(ratio: float) -> str:
-    """A ratio of times in words: 0.5 is 2.00x faster."""
-    return f"{1 / ratio:.2f}x faster" if ratio <= 1 else f"{ratio:.2f}x slower"
 
 
 def pooled_words(its: OverRuns) -> str:

@@ -13,6 +13,7 @@ from ream.cli import (  # noqa: I001
     check,  # noqa: F401
     bisect,  # noqa: F401
     export,  # noqa: F401
+    site,  # noqa: F401
     kit,  # noqa: F401
     fleet,  # noqa: F401
     listed,  # noqa: F401

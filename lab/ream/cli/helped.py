@@ -18,7 +18,7 @@ OTHER = "Other options"
 COMMANDS = {
     "Judge a patch": ("judge", "program", "explore", "which", "check", "bisect"),
     "Measure": ("run", "replicate", "list"),
-    "Look at what was measured": ("show", "report", "history", "compare"),
+    "Look at what was measured": ("show", "report", "history", "compare", "site"),
     "Share it": ("kit", "plan", "merge", "pack", "export"),
     "Keep house": ("doctor", "restore", "reindex", "completion", "man", "help"),
 }

@@ -13,7 +13,7 @@ from ream.judge.explain import ABOUT, for_others, names
 from ream.judge.judgement import Judgement
 from ream.judge.pictures import pictures
 from ream.report.html.page import HERE as REPORT
-from ream.report.html.page import visible
+from ream.report.html.page import environment
 
 HERE = Path(__file__).parent
 STYLE = "style.css"
@@ -78,13 +78,4 @@ def _style() -> str:
 
 @cache
 def _template(name: str) -> jinja2.Template:
-    environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(HERE),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        finalize=visible,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-    )
-    return environment.get_template(name)
+    return environment(HERE).get_template(name)

@@ -100,7 +100,7 @@ def render(record: Record) -> str:
         *(one.chart for one in noisy),
     ]
     return (
-        _environment()
+        environment(HERE)
         .get_template("page.html.j2")
         .render(
             summary=summary,
@@ -140,9 +140,10 @@ def render(record: Record) -> str:
     )
 
 
-def _environment() -> jinja2.Environment:
+def environment(folder: Path) -> jinja2.Environment:
+    """What renders the templates of a folder. It escapes each text, and shows what is invisible."""
     return jinja2.Environment(
-        loader=jinja2.FileSystemLoader(HERE),
+        loader=jinja2.FileSystemLoader(folder),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
         finalize=visible,

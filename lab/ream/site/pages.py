@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Renders a site. The same records give the same bytes."""
+
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import jinja2
+from markupsafe import Markup
+
+from ream.errors import BadUsage
+from ream.experiment import named
+from ream.record.record import Record
+from ream.report.html import page, picture
+from ream.site.gathered import Gathered, Run, factor, means, of_experiment, version
+
+HERE = Path(__file__).parent
+RUNS = "runs"
+"""The folder with the pages of single runs."""
+
+
+def nr_pages(site: Gathered, *, of_runs: bool) -> int:
+    """About how many files pages() yields: experiments may have a picture each."""
+    return of_runs * len(site.newest) + 2 * len(site.experiments) + 4
+
+
+def pages(site: Gathered, *, of_runs: bool) -> Iterator[tuple[str, str]]:
+    """Each file of the site, relative to its folder, with its content.
+
+    of_runs: the newest run of each kind has a page. Raises BadUsage if a record is damaged.
+    """
+    with_page = {one.name for one in site.newest} if of_runs else set()
+    records = {one.path.name: one for one in site.records}
+    for name in sorted(with_page):
+        yield f"{RUNS}/{name}.html", page.render(records[name])
+    runs = [
+        replace(one, page=f"{RUNS}/{one.name}.html") if one.name in with_page else one
+        for one in site.listed
+    ]
+    overview = []
+    for name in site.experiments:
+        its = of_experiment(runs, name)
+        question = named(name).question
+        rows = [*site.rows(name)]
+        drawn = _picture(its, records)
+        if drawn:
+            yield f"{name}.svg", drawn[1]
+        yield (
+            f"{name}.html",
+            _rendered(
+                "experiment", site, name=name, question=question, rows=rows, runs=its,
+                cpus=sorted({cpu for one in rows for cpu in one.by_cpu}),
+                earlier=any(its.earlier for one in rows for its in one.by_cpu.values()),
+                picture=f"{name}.svg" if drawn else None, pictured=drawn and drawn[0],
+            ),
+        )  # fmt: skip
+        by_cpu = {cpu: means(rows, cpu) for cpu in site.cpus}
+        overview.append({"name": name, "question": question, "nr_runs": len(its), "means": by_cpu})
+    kernels = sorted({name for one in site.upgrades for name in one.by_kernel}, key=version)
+    if kernels:
+        yield "upgrades.html", _rendered("upgrades", site, kernels=kernels)
+    yield "published.html", _rendered("published", site)
+    yield "runs.html", _rendered("runs", site, runs=runs)
+    yield "index.html", _rendered("index", site, experiments=overview)
+
+
+def _picture(runs: list[Run], records: dict[str, Record]) -> tuple[str, str] | None:
+    """The newest timed run that has curves, and their picture."""
+    for one in runs:
+        if not one.counted:
+            with suppress(BadUsage):  # no rows of it form a curve
+                return one.name, picture.render(records[one.name])
+    return None
+
+
+def _rendered(template: str, site: Gathered, **values: Any) -> str:
+    return _environment().get_template(f"{template}.html.j2").render(site=site, **values)
+
+
+@cache
+def _environment() -> jinja2.Environment:
+    environment = page.environment(HERE)
+    style = (page.HERE / "style.css").read_text(encoding="utf-8")
+    style += (HERE / "site.css").read_text(encoding="utf-8")
+    script = (HERE / "site.js").read_text(encoding="utf-8")
+    environment.globals.update(
+        factor=factor,
+        style=Markup(style),  # noqa: S704 - files of ours, not texts of a record
+        script=Markup(script),  # noqa: S704
+    )
+    return environment

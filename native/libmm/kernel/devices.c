@@ -359,7 +359,7 @@ static int sync_file(struct file *file, loff_t at, loff_t end, int data_only)
 	return file_write_and_wait_range(file, at, end);
 }
 
-static const struct file_operations large_file_operations = {
+static const struct file_operations disk_file_operations = {
 	.read_iter = generic_file_read_iter,
 	.write_iter = generic_file_write_iter,
 	.mmap = generic_file_mmap,
@@ -370,20 +370,17 @@ static const struct file_operations large_file_operations = {
 	.fallocate = allocate,
 };
 
-static const struct inode_operations large_inode_operations = {
+static const struct inode_operations disk_inode_operations = {
 	.setattr = set_attributes,
 	.getattr = simple_getattr,
 };
 
 void make_large(struct file *file, unsigned int order)
 {
-	struct inode *inode = file_inode(file);
+	struct address_space *mapping = file_inode(file)->i_mapping;
 
-	inode->i_op = &large_inode_operations;
-	inode->i_fop = &large_file_operations;
-	file->f_op = &large_file_operations;
-	inode->i_mapping->a_ops = &large_operations;
-	mapping_set_folio_min_order(inode->i_mapping, order);
+	mapping->a_ops = &large_operations;
+	mapping_set_folio_min_order(mapping, order);
 }
 
 const void *on_disk(const struct folio *folio, unsigned long page)
@@ -416,6 +413,9 @@ int put_on_disk(struct file *file, unsigned long nr_pages)
 	inode->i_private = (void *)nr_used_pages;
 	host_make_present(disk + (nr_used_pages << PAGE_SHIFT), nr_pages << PAGE_SHIFT);
 	nr_used_pages += room;
+	inode->i_op = &disk_inode_operations;
+	inode->i_fop = &disk_file_operations;	/* those of ramfs have an fsync() that does nothing */
+	file->f_op = &disk_file_operations;
 	inode->i_mapping->a_ops = &disk_operations;
 	clear_bit(AS_UNEVICTABLE, &inode->i_mapping->flags);
 	mapping_set_gfp_mask(inode->i_mapping, GFP_HIGHUSER_MOVABLE);

@@ -14,6 +14,7 @@ from contextlib import suppress
 
 from ream.cli.app import app
 from ream.cli.continued import with_defaults
+from ream.cli.terminal import on_terminal
 from ream.errors import CannotRunHere, ReamError
 from ream.plain import plain_lines
 from ream.width import as_wide_as, terminal_columns
@@ -112,7 +113,7 @@ def _run() -> int:
     unwind = _Unwind()
     try:
         _take_signals(unwind)
-        with as_wide_as(terminal_columns()):
+        with as_wide_as(terminal_columns()), on_terminal(sys.argv[1:]):
             app(prog_name="ream")
     except (_Ended, KeyboardInterrupt) as stop:
         return _ended_by(stop)

@@ -8,6 +8,7 @@ from ream.manual.tree import Page, Word
 
 ENVIRONMENT = (
     ("XDG_CACHE_HOME", "Kernel trees and builds are in ream/ below it; ~/.cache if it is not set."),
+    ("PAGER", "What shows long results on a terminal: less if it is not set; cat for none."),
     ("XDG_DATA_HOME", "Records are in ream/runs/ below it; ~/.local/share if it is not set."),
     ("NO_COLOR", "If set, nothing is coloured."),
     ("REAM_NO_INSTALL", "If 1, no Debian package is installed, as with --no-install."),

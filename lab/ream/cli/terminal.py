@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Shows results on a terminal as git does: in a pager where they are long, and with colours.
+
+Files and pipes get neither. NO_COLOR turns colours off (no-color.org), and PAGER=cat the pager.
+"""
+
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from typing import IO, cast
+
+PAGED = frozenset({"compare", "help", "history", "list", "report", "show"})
+"""Commands that only print what there is. Others say on standard error how far they are."""
+ENDS_WITH_ONE_SCREEN = "FRX"
+"""Options of less(1), as git sets them: F leaves a text that fits alone, and R shows colours."""
+
+_GREEN, _RED, _PLAIN = "\x1b[32m", "\x1b[31m", "\x1b[39m"
+_GAINS = re.compile(r"(?<![\w.-])\d+(?:\.\d+)?x (?:faster|fewer)\b|\bAGREES\b")
+_LOSSES = re.compile(
+    r"(?<![\w.-])\d+(?:\.\d+)?x (?:slower|more)\b|\bWRONG\b|\bNOT VERIFIED\b|\bCONTRADICTS\b"
+)
+
+
+def coloured(text: str) -> str:
+    """The text with gains in green, and losses and faults in red."""
+    text = _GAINS.sub(rf"{_GREEN}\g<0>{_PLAIN}", text)
+    return _LOSSES.sub(rf"{_RED}\g<0>{_PLAIN}", text)
+
+
+def wants_colours(words: Sequence[str], environment: Mapping[str, str]) -> bool:
+    """Whether a command's results have colours on a terminal; JSON never has."""
+    is_dumb = environment.get("TERM", "dumb") == "dumb"
+    return not (is_dumb or environment.get("NO_COLOR") or "--json" in words)
+
+
+def pager_of(words: Sequence[str], environment: Mapping[str, str]) -> list[str]:
+    """The command line of the pager; empty if there is none, or the command needs none."""
+    asked = shlex.split(environment.get("PAGER", "less"))
+    if not words or words[0] not in PAGED or environment.get("TERM", "dumb") == "dumb":
+        return []
+    return asked if asked and asked[0] != "cat" and shutil.which(asked[0]) else []
+
+
+class _Shown:
+    """Standard output on a terminal. A pager that is left early is no error."""
+
+    def __init__(self, to: IO[str], *, with_colours: bool) -> None:
+        self._to = to
+        self._with_colours = with_colours
+
+    def write(self, text: str) -> int:
+        with suppress(BrokenPipeError):
+            self._to.write(coloured(text) if self._with_colours else text)
+        return len(text)
+
+    def flush(self) -> None:
+        with suppress(BrokenPipeError):
+            self._to.flush()
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._to, name)
+
+
+@contextmanager
+def on_terminal(words: Sequence[str]) -> Iterator[None]:
+    """Show what a command prints meanwhile as its user expects; words: of the command line."""
+    before = sys.stdout
+    if not before.isatty():
+        yield
+        return
+    pager = _started(pager_of(words, os.environ))
+    to = pager.stdin if pager is not None and pager.stdin is not None else before
+    shown = _Shown(cast("IO[str]", to), with_colours=wants_colours(words, os.environ))
+    sys.stdout = cast("IO[str]", shown)
+    try:
+        yield
+    finally:
+        shown.flush()
+        sys.stdout = before
+        if pager is not None and pager.stdin is not None:
+            with suppress(BrokenPipeError):
+                pager.stdin.close()
+            pager.wait()
+
+
+def _started(pager: Sequence[str]) -> "subprocess.Popen[str] | None":
+    if not pager:
+        return None
+    environment = {"LESS": ENDS_WITH_ONE_SCREEN, **os.environ}
+    return subprocess.Popen(pager, stdin=subprocess.PIPE, text=True, env=environment)

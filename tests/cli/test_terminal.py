@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Results on a terminal: a pager where they are long, colours, and neither anywhere else."""
+
+import os
+import pty
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from ream.cli.terminal import coloured, pager_of, wants_colours
+from shipped import RECORDS
+
+RECORD = str(RECORDS / "20261128T232540Z-mremap-native-3e9e")
+GREEN, RED = "\x1b[32m", "\x1b[31m"
+
+
+def on_terminal(*words: str, **environment: str) -> str:
+    """What ream writes to a terminal."""
+    leader, follower = pty.openpty()
+    its = {**os.environ, "TERM": "xterm", "PAGER": "cat", "PYTHONPATH": os.pathsep.join(sys.path)}
+    its.pop("NO_COLOR", None)
+    process = subprocess.Popen(
+        (sys.executable, "-m", "ream", *words),
+        stdin=subprocess.DEVNULL, stdout=follower, stderr=subprocess.DEVNULL,
+        env={**its, **environment},
+    )  # fmt: skip
+    os.close(follower)
+    said = bytearray()
+    try:
+        while chunk := os.read(leader, 1 << 16):
+            said += chunk
+    except OSError:  # the other end is closed
+        pass
+    os.close(leader)
+    assert process.wait() == 0
+    return said.decode()
+
+
+def test_a_terminal_gets_colours_and_a_pipe_none(ream) -> None:
+    shown = on_terminal("report", RECORD)
+    assert GREEN in shown
+    assert RED in shown
+    assert "\x1b" not in ream("report", RECORD).out
+
+
+def test_colours_change_no_other_character() -> None:
+    plain = on_terminal("report", RECORD, NO_COLOR="1")
+    assert "\x1b" not in plain
+    shown = on_terminal("report", RECORD)
+    for code in (GREEN, RED, "\x1b[39m"):
+        shown = shown.replace(code, "")
+    assert shown == plain
+
+
+def test_json_has_no_colours() -> None:
+    assert "\x1b" not in on_terminal("report", "--json", RECORD)
+
+
+def test_a_pager_gets_the_whole_text(tmp_path: Path) -> None:
+    kept = tmp_path / "kept"
+    shown = on_terminal("report", RECORD, NO_COLOR="1", PAGER=f"tee {kept}")
+    assert kept.read_text().splitlines() == shown.splitlines()
+    assert kept.read_text().count("\n") > 40
+
+
+def test_a_pager_that_is_left_early_is_no_error() -> None:
+    assert on_terminal("report", RECORD, PAGER="head -1").count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "environment", "pager"),
+    [
+        (["report"], {"TERM": "xterm", "PAGER": "sh -c true"}, ["sh", "-c", "true"]),
+        (["run", "fork"], {"TERM": "xterm", "PAGER": "sh"}, []),
+        (["report"], {"TERM": "dumb", "PAGER": "sh"}, []),
+        (["report"], {"TERM": "xterm", "PAGER": "cat"}, []),
+        (["report"], {"TERM": "xterm", "PAGER": ""}, []),
+        (["report"], {"TERM": "xterm", "PAGER": "no-such-pager"}, []),
+        ([], {"TERM": "xterm", "PAGER": "sh"}, []),
+    ],
+)
+def test_only_commands_that_look_have_a_pager(
+    words: list[str], environment: Mapping[str, str], pager: list[str]
+) -> None:
+    assert pager_of(words, environment) == pager
+
+
+@pytest.mark.parametrize(
+    ("text", "colours"),
+    [("1.34x faster", [GREEN]), ("1.3x slower, 2x fewer", [GREEN, RED]), ("10x moreover", []),
+     ("linux-6.1x faster", []), ("verdict WRONG", [RED])],
+)  # fmt: skip
+def test_gains_are_green_and_losses_red(text: str, colours: list[str]) -> None:
+    assert [one for one in (GREEN, RED) if one in coloured(text)] == colours
+
+
+def test_no_colours_for_who_asks_for_none() -> None:
+    assert wants_colours(["report"], {"TERM": "xterm"})
+    assert not wants_colours(["report"], {"TERM": "xterm", "NO_COLOR": "1"})
+    assert wants_colours(["report"], {"TERM": "xterm", "NO_COLOR": ""})
+    assert not wants_colours(["report"], {})

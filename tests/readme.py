@@ -270,7 +270,7 @@ def reasons() -> Iterator[str]:
     )
     yield (
         f"5. **You can compute every number again.** The {len(SHIPPED)} records in `docs/records`"
-        " have all samples, with checksums, and `ream reindex` does it."
+        " have all samples, with checksums, and `ream verify` does it."
     )
 
 

@@ -59,7 +59,7 @@ def test_natively_it_is_run_reported_exported_and_held_against_a_baseline(
     assert checked.code in (0, 1, 4), checked.err
     assert "bits-65536" in checked.out
     assert "my-own" in ream("export", newer, "-f", "csv").out
-    assert ream("reindex").code == 0
+    assert ream("verify").code == 0
 
 
 @pytest.mark.vm

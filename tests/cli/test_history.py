@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""`ream history`, `show`, `compare`, `export` and `reindex`, as users type them."""
+"""`ream history`, `show`, `compare`, `export` and `verify`, as users type them."""
 
 import json
 import os
@@ -108,7 +108,7 @@ def test_samples_that_are_missing_are_no_comparison(said: Ream, runs: Path, dama
         found = said(*words)
         assert (found.code, found.out) == (6, "")
         assert found.err.strip().endswith("run.json has 24: the record is damaged")
-    found = said("reindex")
+    found = said("verify")
     assert found.code == 6
     assert "23 samples of devdax before, run.json has 24" in found.out
 
@@ -158,13 +158,13 @@ def test_export_of_nothing_is_no_empty_file(said: Ream, tmp_path: Path) -> None:
     assert not (tmp_path / "out.csv").exists()
 
 
-def test_reindex_names_every_fault_and_touches_no_record(said: Ream, runs: Path) -> None:
+def test_verify_names_every_fault_and_touches_no_record(said: Ream, runs: Path) -> None:
     written(runs, 3, sd=0)
     cut = runs / name(1) / "samples.jsonl"
     cut.write_bytes(cut.read_bytes()[:-7])
     (runs / name(2) / "run.json").write_text('{"schema": 99}')
     held = {path: path.read_bytes() for path in runs.rglob("*") if path.is_file()}
-    found = said("reindex")
+    found = said("verify")
     assert found.code == 6
     assert [line.partition(": ")[0] for line in found.out.splitlines()] == [name(1), name(2)]
     assert "samples.jsonl:192: not a sample" in found.out
@@ -174,11 +174,11 @@ def test_reindex_names_every_fault_and_touches_no_record(said: Ream, runs: Path)
 
 
 @pytest.mark.usefixtures("runs")
-def test_reindex_of_whole_records_is_silent_on_standard_output(said: Ream, tmp_path: Path) -> None:
-    found = said("reindex", "--dry-run")
+def test_verify_of_whole_records_is_silent_on_standard_output(said: Ream, tmp_path: Path) -> None:
+    found = said("verify", "--dry-run")
     assert (found.code, found.out) == (0, "")
     assert not (tmp_path / "cache").exists()
-    found = said("reindex")
+    found = said("verify")
     assert (found.code, found.out) == (0, "")
     assert len(list(tmp_path.glob("cache/ream/history/*.sqlite"))) == 1
 
@@ -217,17 +217,17 @@ def test_no_command_uses_a_record_of_which_a_digit_was_changed(
     assert len(found.err.splitlines()) == 1
 
 
-def test_a_changed_digit_is_named_by_history_and_by_reindex(said: Ream, tmp_path: Path) -> None:
+def test_a_changed_digit_is_named_by_history_and_by_verify(said: Ream, tmp_path: Path) -> None:
     runs = tmp_path / "data/ream/runs"
     records = [made(runs, number) for number in (1, 2, 3)]
-    assert (said("reindex").code, said("reindex").out) == (0, "")
+    assert (said("verify").code, said("verify").out) == (0, "")
     digit_changed(records[0].path, "samples.jsonl", '"time_ns": 6', '"time_ns": 7')
     place, value = first_median(records[1])
     digit_changed(records[1].path, "run.json", f'"median": {value}', f'"median": {value + 1}')
     sums_made_again(records[1].path)
     damaged = json.loads(said("history", "--json").out)["damaged"]
     assert [one["run"] for one in damaged] == [records[0].path.name]
-    found = said("reindex")
+    found = said("verify")
     assert found.code == 6
     assert found.out.splitlines() == [
         f"{records[0].path.name}: {CHANGED}",
@@ -245,7 +245,7 @@ def test_what_another_version_computed_is_told_apart(said: Ream, tmp_path: Path)
     run["rows"][0]["smallest_effect"] = 9.5
     (record.path / "run.json").write_text(json.dumps(run))
     sums_made_again(record.path)
-    found = said("reindex")
+    found = said("verify")
     assert (found.code, found.out) == (0, "")
     said_of_it = f"ream: {record.path.name}: made by another version of ream: run.json: rows["
     assert said_of_it in found.err
@@ -257,7 +257,7 @@ def test_an_edited_record_is_damaged_whatever_version_made_it(said: Ream, tmp_pa
     place, value = first_median(record)
     digit_changed(record.path, "run.json", f'"median": {value}', f'"median": {value + 1}')
     sums_made_again(record.path)
-    found = said("reindex")
+    found = said("verify")
     assert found.code == 6
     assert f"{place} is {value + 1}, its samples give {value}" in found.out
     assert "its numbers do not follow from its samples, although its checksums" in found.out

@@ -165,7 +165,7 @@ LINES = (
     ("ream run fork --row munmap-2", "munmap-2m"),
     ("ream history --row munmap-2", "munmap-2m"),
     ("ream export --row munmap-2", "munmap-2m"),
-    ("ream man rein", "reindex"),
+    ("ream man veri", "verify"),
     ("ream check las", "last"),
 )
 """What is typed, and what is offered."""

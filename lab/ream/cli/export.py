@@ -132,7 +132,7 @@ def _wanted(records: list[str] | None, choice: "Choice", runs: Path) -> "list[Re
     entries = chosen(listed.entries, choice)
     cut = [one.run for one in entries if one.fault is not None]
     if damaged := [*(one.name for one in listed.damaged), *cut]:
-        note(f"not exported, damaged: {', '.join(damaged)}; `ream reindex` says how")
+        note(f"not exported, damaged: {', '.join(damaged)}; `ream verify` says how")
     whole = [one for one in entries if one.fault is None]
     if not whole:
         raise BadUsage(f"no run in {runs} fits; `ream history` lists what there is")

@@ -20,7 +20,7 @@ COMMANDS = {
     "Measure": ("run", "replicate", "list"),
     "Look at what was measured": ("show", "report", "history", "compare", "site"),
     "Share it": ("kit", "plan", "merge", "pack", "export"),
-    "Keep house": ("doctor", "restore", "reindex", "completion", "man", "help"),
+    "Keep house": ("doctor", "restore", "verify", "completion", "man", "help"),
 }
 """All commands, as the help groups them."""
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Earlier runs: `ream history`, `show`, `compare`, `export`, `reindex`."""
+"""Earlier runs: `ream history`, `show`, `compare`, `export`, `verify`."""
 
 import json
 import shlex
@@ -274,7 +274,7 @@ def compare(
 
 
 @app.command()
-def reindex(
+def verify(
     *,
     output: OutputOption = None,
     dry_run: Annotated[

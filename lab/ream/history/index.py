@@ -226,10 +226,10 @@ def _why(cause: Exception) -> str:
     if isinstance(cause, OSError):
         return str(cause.strerror)
     if isinstance(cause, ValueError):  # pydantic's as well as json's
-        return "what it holds cannot be read; `ream reindex` makes it anew"
+        return "what it holds cannot be read; `ream verify` makes it anew"
     said = str(cause)
     if "locked" in said or isinstance(cause, _NotOurs):
         return said
     if isinstance(cause, sqlite3.DatabaseError) and not isinstance(cause, sqlite3.OperationalError):
-        return f"{said}; `ream reindex` makes it anew"
+        return f"{said}; `ream verify` makes it anew"
     return said

@@ -3,7 +3,7 @@
 
 It is written once, as the last file of a finished record or of a packed copy, and covers the files
 as they are: `sha256sum -c SHA256SUMS` agrees with ream. Checksums reveal later changes, by accident
-or by hand. A change that includes the checksums is found by `ream reindex`, which computes the
+or by hand. A change that includes the checksums is found by `ream verify`, which computes the
 numbers again from the samples.
 """
 

@@ -172,7 +172,7 @@ def _environment(place: Path) -> Mapping[str, str]:
 
 def call(place: Path, words: tuple[str, ...]) -> Said:
     """The command line in this process."""
-    where = "--runs" if words[0] == "export" else "-o"
+    where = "-o" if words[0] == "replicate" else "--runs"
     return answer((*words, where, PLACE), here=place, environment=_environment(place), fed="")
 
 

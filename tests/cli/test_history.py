@@ -86,14 +86,14 @@ def test_show_speaks_of_records_elsewhere_and_to_any_terminal(
     place = tmp_path / "\u00b5 there"
     runs.rename(place)
     found = ream_process(
-        "show", "-o", place.name, PYTHONIOENCODING="ascii", XDG_CACHE_HOME=str(tmp_path)
+        "show", "--runs", place.name, PYTHONIOENCODING="ascii", XDG_CACHE_HOME=str(tmp_path)
     )
     assert found.code == 0
     (line,) = found.err.splitlines()
     assert line.startswith("ream: \\xb5 there/")
     assert "no SHA256SUMS" in line
     assert f"files in \\xb5 there/{name(2)}" in found.out
-    assert f"`ream compare {name(2)} {name(1)} -o '\\xb5 there'` sets them" in found.out
+    assert f"`ream compare {name(2)} {name(1)} --runs '\\xb5 there'` sets them" in found.out
 
 
 @pytest.mark.parametrize("damaged", [2, 1])
@@ -295,7 +295,7 @@ def ream_started_saying(tmp_path: Path) -> Ream:
 
 
 def test_all_records_of_the_documents_are_listed(said: Ream) -> None:
-    found = said("history", "-o", str(RECORDS))
+    found = said("history", "--runs", str(RECORDS))
     assert found.code == 0
     # On a busy machine it takes the two seconds after which progress is said.
     assert all(re.match(r"ream: read \d+ of \d+", line) for line in found.err.splitlines())

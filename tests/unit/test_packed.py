@@ -90,7 +90,7 @@ def test_the_command_packs_and_others_read_the_copy(
     ream: Ream, plain: Record, tmp_path: Path
 ) -> None:
     runs = plain.path.parent
-    said = ream("pack", "last", "--to", "kept", "--output", str(runs))
+    said = ream("pack", "last", "--to", "kept", "--runs", str(runs))
     assert (said.code, said.out) == (0, f"kept/{plain.path.name}\n")
     copy = str(tmp_path / "kept" / plain.path.name)
     for words in (("report", "--json"), ("export", "-f", "jsonl", "--samples")):

@@ -433,7 +433,7 @@ def test_runs_that_were_interrupted_take_one_line_however_many_there_are(
         assert f"{run} was interrupted after 1 sample: `ream run --resume {run} " in said
         assert f"`ream run --discard {run} --output {tmp_path}` removes it" in said
         several = f"{number} runs were interrupted; {run}" in said
-        assert several == (f"`ream history --output {tmp_path}` names the others" in said)
+        assert several == (f"`ream history --runs {tmp_path}` names the others" in said)
         assert several == (number > 1)
 
 

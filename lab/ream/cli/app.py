@@ -114,6 +114,10 @@ ExperimentArgument = Annotated[
         autocompletion=complete.experiments,
     ),
 ]
+RunsOption = Annotated[
+    Path | None,
+    typer.Option("--runs", metavar="DIR", help="Where records are (`ream run --output`)."),
+]
 OutputOption = Annotated[
     Path | None,
     typer.Option(

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from ream.cli import complete
-from ream.cli.app import JsonOption, OutputOption, app, runs_dir
+from ream.cli.app import JsonOption, RunsOption, app, runs_dir
 from ream.cli.history import RUNS_HELP
 from ream.errors import ClaimFails, Inconclusive
 
@@ -58,7 +58,7 @@ def check(
         Path | None, typer.Option(metavar="FILE|-", help="Write JUnit XML as well.")
     ] = None,
     as_json: JsonOption = False,
-    output: OutputOption = None,
+    runs_in: RunsOption = None,
 ) -> None:
     """Fail if a run is slower than a baseline allows: a gate for CI.
 
@@ -81,7 +81,7 @@ def check(
     if len(to_stdout) + as_json > 1:
         raise typer.BadParameter("only one of --ktap -, --junit - and --json has standard output")
     limit_pct = parse_percent(max_regression or (LIMIT if counts else SLOWER))
-    runs = runs_dir(output)
+    runs = runs_dir(runs_in)
     found = (gate_counts if counts else gate)(
         Record.load(record, runs),
         Record.load(baseline, runs),

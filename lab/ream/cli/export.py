@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from ream.cli import complete
-from ream.cli.app import OutputOption, app, runs_dir
+from ream.cli.app import RunsOption, app, runs_dir
 from ream.cli.history import (
     RUNS_HELP,
     ExperimentOption,
@@ -56,10 +56,7 @@ def export(
     machine: MachineOption = None,
     variant: VariantOption = None,
     row: RowOption = None,
-    runs_in: Annotated[
-        Path | None,
-        typer.Option("--runs", metavar="DIR", help="Where records are (`ream run --output`)."),
-    ] = None,
+    runs_in: RunsOption = None,
 ) -> None:
     """Write earlier runs in a format that others read: the runs named, or all that fit.
 
@@ -102,7 +99,7 @@ def pack(
         Path,
         typer.Option("--to", metavar="DIR", help="Where the copies are put; made if missing."),
     ],
-    output: OutputOption = None,
+    runs_in: RunsOption = None,
 ) -> None:
     """Copy records, compressed, to keep them in a repository beside the text that quotes them.
 
@@ -114,7 +111,7 @@ def pack(
     from ream.record import packed  # noqa: PLC0415
     from ream.record.record import Record  # noqa: PLC0415
 
-    runs = runs_dir(output)
+    runs = runs_dir(runs_in)
     for path in [Record.load(one, runs).path for one in records]:
         print(packed.pack(path, to))
 

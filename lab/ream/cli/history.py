@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from ream.cli import complete
-from ream.cli.app import JsonOption, OutputOption, app, runs_dir
+from ream.cli.app import JsonOption, RunsOption, app, runs_dir
 from ream.counted import counted
 from ream.nearest import hint
 from ream.width import width
@@ -103,7 +103,7 @@ def history(
         ),
     ] = False,
     as_json: JsonOption = False,
-    output: OutputOption = None,
+    runs_in: RunsOption = None,
 ) -> None:
     """List earlier runs, newest first, with what each found.
 
@@ -117,7 +117,7 @@ def history(
     from ream.history.choose import chosen  # noqa: PLC0415
     from ream.history.index import look  # noqa: PLC0415
 
-    runs = runs_dir(output)
+    runs = runs_dir(runs_in)
     if pooled or predict:
         print_it = _print_predicted if predict else _print_pooled
         print_it(runs, experiment, row=row, variant=variant, as_json=as_json)
@@ -184,7 +184,7 @@ def show(
     record: RunArgument = "last",
     *,
     as_json: JsonOption = False,
-    output: OutputOption = None,
+    runs_in: RunsOption = None,
 ) -> None:
     """Show one run: its table, where its files are, and which earlier runs are like it.
 
@@ -198,7 +198,7 @@ def show(
     from ream.report import table  # noqa: PLC0415
     from ream.report.contract import Summary  # noqa: PLC0415
 
-    runs = runs_dir(output)
+    runs = runs_dir(runs_in)
     found = Record.load(record, runs)
     summary = Summary.from_object(found.run, source=str(found.path))
     own = entry.read(found.path)
@@ -230,8 +230,8 @@ def show(
         for line in listing.listing(like[:MOST_ALIKE], Choice()):
             print(f"    {line}")
         words = ["ream", "compare", found.path.name, like[0].run]
-        if output is not None:
-            words += ["-o", str(output)]
+        if runs_in is not None:
+            words += ["--runs", str(runs_in)]
         print(f"    `{shlex.join(words)}` sets them side by side")
 
 
@@ -248,7 +248,7 @@ def compare(
         bool, typer.Option("--force", help="Compare the runs even if they are not alike.")
     ] = False,
     as_json: JsonOption = False,
-    output: OutputOption = None,
+    runs_in: RunsOption = None,
 ) -> None:
     """Compare runs side by side, and pool their ratios, but never their times.
 
@@ -265,7 +265,7 @@ def compare(
     from ream.history.compare import compare as side_by_side  # noqa: PLC0415
     from ream.record.record import Record  # noqa: PLC0415
 
-    runs = runs_dir(output)
+    runs = runs_dir(runs_in)
     found = side_by_side([Record.load(one, runs) for one in records], force=force)
     if as_json:
         _print(comparison.to_object(found))
@@ -276,7 +276,7 @@ def compare(
 @app.command()
 def verify(
     *,
-    output: OutputOption = None,
+    runs_in: RunsOption = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Check the records; write no index.")
     ] = False,
@@ -294,7 +294,7 @@ def verify(
     from ream.history.entry import stamps  # noqa: PLC0415
     from ream.history.index import index_path, rebuild  # noqa: PLC0415
 
-    runs = runs_dir(output)
+    runs = runs_dir(runs_in)
     progress = Progress("checked")
     if not dry_run:
         rebuild(runs, Progress("indexed").say)

@@ -12,7 +12,7 @@ import typer
 from typer.core import TyperCommand
 
 from ream.cli import complete
-from ream.cli.app import OutputOption, app, runs_dir
+from ream.cli.app import RunsOption, app, runs_dir
 from ream.errors import BadUsage
 
 HTML = "--html"
@@ -97,7 +97,7 @@ def report(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Say which file --html would write, and stop.")
     ] = False,
-    output: OutputOption = None,
+    runs_in: RunsOption = None,
 ) -> None:
     """Print a record's table again, or make an HTML page of it.
 
@@ -113,7 +113,7 @@ def report(
         raise BadUsage(f"--force and --dry-run are about the file of {HTML}")
     from ream.record.record import Record  # noqa: PLC0415
 
-    found = Record.load(record, runs_dir(output))
+    found = Record.load(record, runs_dir(runs_in))
     if html is not None:
         write_page(found, html, force=force, dry_run=dry_run)
         return

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from ream.cli.app import app, runs_dir
+from ream.cli.app import RunsOption, app, runs_dir
 from ream.cli.history import Progress
 from ream.errors import BadUsage
 
@@ -17,10 +17,7 @@ def site(
         Path, typer.Argument(metavar="DIR", help="The folder for the pages; it is made.")
     ],
     *,
-    runs: Annotated[
-        Path | None,
-        typer.Option("--runs", metavar="DIR", help="Where records are (`ream run --output`)."),
-    ] = None,
+    runs: RunsOption = None,
     of_runs: Annotated[
         bool,
         typer.Option(

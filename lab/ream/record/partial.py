@@ -58,7 +58,7 @@ class Interrupted:
     @property
     def history(self) -> str:
         """The command that lists the run, along with all others of its directory."""
-        return shlex.join(["ream", "history", *elsewhere(self.path.parent)])
+        return shlex.join(["ream", "history", *elsewhere(self.path.parent, "--runs")])
 
 
 def interrupted(runs: Path) -> tuple[Interrupted, ...]:

@@ -249,10 +249,10 @@ def resume_line(partial: Path) -> str:
     return shlex.join([*words, *elsewhere(partial.parent)])
 
 
-def elsewhere(runs: Path) -> tuple[str, ...]:
+def elsewhere(runs: Path, option: str = "--output") -> tuple[str, ...]:
     """The command's words for the directory of records; empty for the default directory."""
     where = runs.absolute()
-    return () if where == data_dir() / "runs" else ("--output", str(where))
+    return () if where == data_dir() / "runs" else (option, str(where))
 
 
 def claim_again(partial: Path) -> int:

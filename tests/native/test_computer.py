@@ -237,6 +237,11 @@ p0 write b[0]
 p0 madvise b pageout
 p0 call proc x=1
 """,
+    "path-of-a-file": """\
+file f 1M shmem
+p0 mmap a 1 f shared rw
+p0 call proc
+""",
 }
 """Programs that once raised an alarm for what is right."""
 

@@ -212,6 +212,13 @@ static void check_nodes(const struct sums *sums)
 	}
 }
 
+static bool names_file(const char *line, struct vm_area_struct *vma)
+{
+	return !vma->vm_file ||
+	       strnstr(line, (const char *)vma->vm_file->f_path.dentry->d_name.name,
+		       strcspn(line, "\n"));
+}
+
 static void check_maps(void)
 {
 	struct vm_area_struct *vma;
@@ -226,7 +233,7 @@ static void check_maps(void)
 			 vma->vm_flags & VM_WRITE ? 'w' : '-',
 			 vma->vm_flags & VM_EXEC ? 'x' : '-',
 			 vma->vm_flags & VM_MAYSHARE ? 's' : 'p');
-		if (!strstarts(line, begin))
+		if (!strstarts(line, begin) || !names_file(line, vma))
 			wrong("/proc/PID/maps says \"%.*s\", and the VMA is %s",
 			      (int)strcspn(line, "\n\""), line, begin);
 		line = next_line(line);

@@ -104,6 +104,16 @@ def test_an_allocation_of_the_next_step_fails_when_it_is_asked_for(computer: Com
     }  # fmt: skip
 
 
+def test_what_files_say_is_returned_where_it_is_one_number(computer: Computer) -> None:
+    text = "p0 mmap a 4 anon private rw\np0 write a[0:3]\np0 mmap b 4 anon private rw populate\n"
+    for asked in ("p0 call proc a x=1 y=1", "p0 call proc a x=1 y=2", "p0 call proc b x=1 y=3",
+                  "show /proc/sys/vm/swappiness", "show /proc/vmstat"):  # fmt: skip
+        text += f"{asked}\n"
+    ran = Rig(computer).run(parse(text))
+    assert not ran.alarms
+    assert [ran.returned[line] for line in range(4, 9)] == [12, 0, 16, 60, 0]
+
+
 @pytest.mark.parametrize(("fails", "nr_present"), [("", 1), ("fail 1 order=4\n", 0)])
 def test_only_large_allocations_fail(computer: Computer, fails: str, nr_present: int) -> None:
     text = f"mthp 64K\np0 mmap a 512 anon private rw\n{fails}p0 write a[0]\n"

@@ -73,6 +73,16 @@ def test_files_of_settings_are_written_only_where_that_is_asked_for(tmp_path: Pa
     assert by_line[19]["returned"] == 2
 
 
+def test_what_files_say_is_returned_where_it_is_one_number(tmp_path: Path) -> None:
+    one, more = tmp_path / "one", tmp_path / "more"
+    one.write_text("-60\n")
+    more.write_text("1 2\n")
+    text = "p0 mmap a 4 anon private rw\np0 write a[0:3]\np0 call proc a x=1 y=1\n"
+    text += "show /proc/sys/vm/one\nshow /proc/sys/vm/more\np0 call proc x=4\n"
+    written = reproducer(parse(text), sets=True).replace("/proc/sys/vm", str(tmp_path))
+    assert [one["returned"] for one in run(written, tmp_path)[1][2:]] == [12, -60, 0, 0]
+
+
 def test_the_measured_step_alone_has_a_time(tmp_path: Path) -> None:
     ended, said = run(reproducer(parse(TEXT)), tmp_path)
     assert ended == 0

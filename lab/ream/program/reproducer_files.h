@@ -8,6 +8,52 @@ static long do_set(const char *file, const char *value)
 	return write_file(file, value);
 }
 
+/* The number that the file shows; 0 if it shows more. */
+static long do_show(const char *file)
+{
+	FILE *shown = fopen(file, "r");
+	char end[2] = "\n";
+	long number;
+	int nr;
+
+	if (!shown)
+		return -errno;
+	nr = fscanf(shown, "%ld%c%c", &number, end, end + 1);
+	fclose(shown);
+	return (nr == 1 || nr == 2) && *end == '\n' ? number : 0;
+}
+
+/* The sum in KiB of what smaps says of the pages; nr 0: it is only read. */
+static long do_call_proc(long page, long nr, long x, long y)
+{
+	static const char *const names[] = {
+		"maps", "smaps", "smaps_rollup", "numa_maps", "status", "statm",
+	};
+	static const char *const sums[] = { "", "Rss:", "Swap:", "Anonymous:" };
+	unsigned long from, to;
+	long sum = 0, one;
+	int is_inside = 0;
+	char text[512];
+	FILE *file;
+
+	if (x > 5)
+		return -EINVAL;
+	snprintf(text, sizeof(text), "/proc/self/%s", names[x]);
+	file = fopen(text, "r");
+	if (!file)
+		return -errno;
+	while (fgets(text, sizeof(text), file)) {
+		if (sscanf(text, "%lx-%lx ", &from, &to) == 2)
+			is_inside = from < (unsigned long)at(page + nr) &&
+				   to > (unsigned long)at(page);
+		else if (is_inside && y > 0 && y < 4 && !strncmp(text, sums[y], strlen(sums[y])) &&
+			 sscanf(text + strlen(sums[y]), "%ld", &one) == 1)
+			sum += one;
+	}
+	fclose(file);
+	return sum;
+}
+
 static long do_call_clear_refs(long x)
 {
 	char word[24];

@@ -126,16 +126,25 @@ static long number_at(const char *at)
 	return number;
 }
 
-/* The sum of all lines of this name. */
-static long said(const char *name)
+/* The sum of all lines of this name that are about mappings between two addresses. */
+static long said_between(unsigned long start, unsigned long end, const char *name)
 {
+	unsigned long from, to;
+	bool is_inside = true;
 	const char *line;
 	long sum = 0;
 
 	for (line = text; *line; line = next_line(line))
-		if (strstarts(line, name))
+		if (sscanf(line, "%lx-%lx ", &from, &to) == 2)
+			is_inside = from < end && to > start;
+		else if (is_inside && strstarts(line, name))
 			sum += number_at(skip_spaces(line + strlen(name)));
 	return sum;
+}
+
+static long said(const char *name)
+{
+	return said_between(0, ULONG_MAX, name);
 }
 
 static void expect(const char *file, const char *name, long least, long most)
@@ -283,10 +292,12 @@ static void check_text(enum proc_file_name name, const struct sums *sums)
 	}
 }
 
-long call_proc(long start, long bytes, long name, long unused)
+/* @what: 1 to 3: the sum in KiB of what smaps says of the area. */
+long call_proc(long start, long bytes, long name, long what)
 {
+	static const char *const sums[] = { [1] = "Rss:", [2] = "Swap:", [3] = "Anonymous:" };
 	struct sums before, after;
-	long done;
+	long done, returned = 0;
 
 	if (name < MAPS || name > STATM || is_in_use)
 		return -EINVAL;
@@ -296,10 +307,12 @@ long call_proc(long start, long bytes, long name, long unused)
 	after = sum_up(current->mm);
 	if (done >= 0 && done < sizeof(text) - 1) {
 		text[done] = '\0';
+		if (what > 0 && what < ARRAY_SIZE(sums))
+			returned = said_between(start, start + bytes, sums[what]);
 		/* What is allocated for the text may have taken pages of the process. */
 		if (!memcmp(&before, &after, sizeof(before)))
 			check_text(name, &after);
 	}
 	is_in_use = false;
-	return min(done, 0L);
+	return done < 0 ? done : returned;
 }

@@ -388,7 +388,7 @@ static long use_type(struct cftype *type, bool writes, size_t bytes)
 	if (!writes && type->seq_show)
 		return show_once(type->seq_show, &file);
 	if (!writes && type->read_u64)
-		return type->read_u64(group_in_use, type);
+		return sysfs_emit(contents, "%llu\n", type->read_u64(group_in_use, type));
 	if (writes && type->write)
 		return type->write(&file, contents, bytes, 0);
 	if (writes && type->write_u64)
@@ -493,13 +493,20 @@ static long show_zones(long file)
 	return result;
 }
 
+/* What shows one number returns it, and other files 0. */
 static long show_control(long file)
 {
 	char path[MOST_PATH];
+	long result, number;
 
 	if (copy_word(path, sizeof(path), file) && !strcmp(path, "/proc/zoneinfo"))
-		return show_zones(file);
-	return use(file, false, 0);
+		result = show_zones(file);
+	else
+		result = use(file, false, 0);
+	if (result < 0)
+		return result;
+	contents[min(result, (long)sizeof(contents) - 1)] = '\0';
+	return kstrtol(contents, 10, &number) ? 0 : number;
 }
 
 /* Who writes or reads may have to wait, so it is a process of its own. */

@@ -4,18 +4,21 @@
 PYTHONPATH=lab:. python experiments/mm/found.py writes docs/found.md.
 """
 
+import textwrap
 import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
+from ream.kernel.series import Patch, load_series
 from ream.paths import CHECKOUT
 from ream.program.step import Program
 from ream.program.text import load_program
 
 FOLDER = Path(__file__).parent / "found"
 PAGE = CHECKOUT / "docs" / "found.md"
+DOCUMENT_COLUMNS = 99
 
 _HEAD = """\
 <!-- SPDX-License-Identifier: GPL-2.0-only -->
@@ -23,8 +26,9 @@ _HEAD = """\
 # Defects of released kernels
 
 ream found these. Each has a program that shows it, hosted and in a guest of the same kernel, and a
-repair. `make test` runs the program without the repair and with it. A defect that could harm
-another process is not listed here before it has been reported.
+repair. `make test` runs the programs on the kernels that have the defects, without the repairs and
+with them, and `make test-vm` does so in guests. `ream program FILE --c` writes a program as one
+file of C. A defect that could harm another process is not listed here before it has been reported.
 """
 
 
@@ -36,6 +40,8 @@ class Defect:
     title: str
     kernels: tuple[str, ...]
     severity: str
+    since: str
+    upstream: str
     cause: str
     returned: Mapping[int, tuple[int, int]]
 
@@ -44,9 +50,11 @@ class Defect:
         """Read one from its folder."""
         its = tomllib.loads((folder / "about.toml").read_text(encoding="utf-8"))
         returned = {int(step): (before, after) for step, (before, after) in its["returned"].items()}
-        severity, cause = (its[name].strip() for name in ("severity", "cause"))
+        severity, since, upstream, cause = (
+            its[name].strip() for name in ("severity", "since", "upstream", "cause")
+        )
         kernels = tuple(its["kernels"])
-        return cls(folder.name, its["title"], kernels, severity, cause, returned)
+        return cls(folder.name, its["title"], kernels, severity, since, upstream, cause, returned)
 
     @property
     def folder(self) -> Path:
@@ -68,6 +76,12 @@ def defects() -> list[Defect]:
     return [Defect.load(one.parent) for one in sorted(FOLDER.glob("*/about.toml"))]
 
 
+def repairs(kernel: str) -> list[Patch]:
+    """The repairs of all defects that a kernel has."""
+    its = (load_series(one.repair(kernel)) for one in defects() if kernel in one.kernels)
+    return [patch for series in its for patch in series.patches]
+
+
 def page() -> str:
     """The text of docs/found.md."""
     return _HEAD + "".join(f"\n{line}" for one in defects() for line in _part(one))
@@ -77,13 +91,26 @@ def _part(defect: Defect) -> Iterator[str]:
     steps = list(defect.program)
     program = "".join(f"{step}\n" for step in steps)
     yield f"## {defect.title}\n"
-    yield f"Kernels: {', '.join(defect.kernels)}. {defect.severity}\n"
-    yield f"{defect.cause}\n"
+    yield f"* Kernels: {', '.join(defect.kernels)}."
+    for name in ("severity", "since", "upstream"):
+        yield _filled(f"* {name.capitalize()}: {getattr(defect, name)}", "  ")
+    yield f"\n{_filled(defect.cause)}\n"
     yield f"```\n{program}```\n"
     changed = {step: its for step, its in defect.returned.items() if its[0] != its[1]}
     for step, (before, after) in changed.items():
-        yield f"* `{steps[step - 1]}` returns {before}, and {after} with the repair."
+        yield f"* Step {step}, `{steps[step - 1]}`, returns {before}, and {after} with the repair."
     yield f"* Repair: `{defect.folder.relative_to(CHECKOUT)}/repair-*.patch`\n"
+
+
+def _filled(text: str, indent: str = "") -> str:
+    """A paragraph whose lines are as long as a document's may be."""
+    return textwrap.fill(
+        text,
+        DOCUMENT_COLUMNS,
+        subsequent_indent=indent,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
 
 
 def main() -> None:

@@ -1,27 +1,46 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Each defect that was found is in the kernel, and is not with its repair."""
+"""Each defect that was found is in the kernels that it names, and is not with its repair."""
 
+from collections.abc import Callable
+from functools import cache as once
 from pathlib import Path
 
 import pytest
 
-from experiments.mm.found import Defect, defects
-from ream.kernel.series import load_series
-from ream.kernel.source import Tree
+from experiments.mm.found import Defect, defects, repairs
+from ream.kernel.base import base_named
+from ream.kernel.source import fetch_tree
 from ream.program.ran import Rig
 from ream.program.text import parse
 
 pytestmark = [pytest.mark.native, pytest.mark.xdist_group("computer")]
 
 
-@pytest.mark.parametrize("defect", defects(), ids=lambda one: one.name)
+@pytest.fixture(scope="module")
+def rigs(cache: Path, tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], tuple[Rig, Rig]]:
+    """A function that hosts a kernel: as it is, and with all repairs."""
+
+    @once
+    def make(kernel: str) -> tuple[Rig, Rig]:
+        tree = fetch_tree(base_named(kernel), cache=cache, step=print)
+        without, repaired = (
+            Rig.of(tree, patches, cache=cache, work=tmp_path_factory.mktemp("rig"), step=print)
+            for patches in ([], repairs(kernel))
+        )
+        return without, repaired
+
+    return make
+
+
+@pytest.mark.parametrize(
+    ("defect", "kernel"),
+    [(one, kernel) for one in defects() for kernel in one.kernels],
+    ids=lambda its: its.name if isinstance(its, Defect) else its,
+)
 def test_its_program_shows_it_without_the_repair_alone(
-    rig: Rig, kernel: Tree, defect: Defect, cache: Path, tmp_path: Path
+    rigs: Callable[[str], tuple[Rig, Rig]], defect: Defect, kernel: str
 ) -> None:
-    (base,) = (one for one in defect.kernels if kernel.version.startswith(f"{one}."))
-    patches = load_series(defect.repair(base)).patches
-    repaired = Rig.of(kernel, patches, cache=cache, work=tmp_path, step=print)
-    for number, its in enumerate((rig, repaired)):
+    for number, its in enumerate(rigs(kernel)):
         ran = its.run(parse(str(defect.program)))
         assert not ran.is_wrong
         assert {at: ran.returned[at] for at in defect.returned} == {

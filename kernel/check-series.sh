@@ -3,15 +3,15 @@
 #
 # check-series.sh TREE SERIES... - is each patch clean, and does it build by itself?
 #
-# TREE is an unpacked pristine kernel source; it is not written to. Of series in the folder
-# of a base it has to be that of this base. The patches of the SERIES folders are applied to a
-# copy of it one after another, in the order given: series that do not build on each other are
-# checked by calls of their own. A folder whose file `series` lists folders, as that of all
-# does, stands for these. Each patch has to pass `checkpatch.pl --strict`, and after each one
-# the objects that the series are about have to build, in nine configurations, with no warning
-# of the compiler (W=1), of sparse or of kernel-doc that TREE itself does not have. Of the
-# kernel's own tests of mm, the compiler may say nothing; and a section of MAINTAINERS has to be
-# about each file that is added.
+# TREE is an unpacked pristine kernel source; it is not written to. Of ports, which
+# `tests/ports.py FOLDER --whole INTO` writes whole, it has to be that of their base. The
+# patches of the SERIES folders are applied to a copy of it one after another, in the order
+# given: series that do not build on each other are checked by calls of their own. A folder
+# whose file `series` lists folders, as that of all does, stands for these. Each patch has to
+# pass `checkpatch.pl --strict`, and after each one the objects that the series are about have
+# to build, in nine configurations, with no warning of the compiler (W=1), of sparse or of
+# kernel-doc that TREE itself does not have. Of the kernel's own tests of mm, the compiler may
+# say nothing; and a section of MAINTAINERS has to be about each file that is added.
 #
 # CONFIGS in the environment names some of the nine. Prints one TAP line for each patch.
 # Exits 1 if any is not clean, 2 on wrong usage, 3 if a tool is missing, 6 if TREE itself

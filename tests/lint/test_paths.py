@@ -67,7 +67,6 @@ ALSO_FROM = {
 
 NEITHER = {
     "a/mm/mm_init.c": "as a diff names a file",
-    "asm/cpuid/api.h": "in kernels after 6.12",
     "mm/hugetlb_cma.c": "in kernels after 6.12",
     "mm/vma_init.c": "in kernels after 6.12",
     "mprotect-shared-dirty-toggle/README.md": "in the repository of the table's source",
@@ -116,7 +115,7 @@ def texts(path: Path) -> Iterator[tuple[int, str]]:
         yield from _python_texts(source, strings="tests" not in path.relative_to(CHECKOUT).parts)
         return
     if path.suffix == ".patch" and not path.name.startswith("0000-"):
-        source = re.split(r"^---$", source, maxsplit=1, flags=re.MULTILINE)[0]
+        source = re.split(r"^---(?: a/.*)?$", source, maxsplit=1, flags=re.MULTILINE)[0]
     for number, line in enumerate(source.splitlines(), start=1):
         if not INCLUDES.match(line):
             yield number, line

@@ -120,6 +120,34 @@ def hunks(body: bytes) -> tuple[Hunk, ...]:
     return tuple(found)
 
 
+def is_difference(body: bytes, name: str) -> bool:
+    """Whether a text is a unified diff of the file of that name."""
+    return f"\n--- a/{name}\n".encode() in b"\n" + body
+
+
+def changed(body: bytes, difference: bytes) -> bytes:
+    """A text as a unified diff changes it.
+
+    A hunk belongs at the line that it names or, if its lines are not there, at the only other
+    place where they are. Raises ValueError with the header of the first that fits nowhere.
+    """
+    old, made, at = [*_lines(body)], list[str](), 0
+    lines = _lines(difference)
+    for line in lines:
+        if (match := _HUNK.match(line)) is None:
+            continue
+        inside = [(one[:1] or " ", one[1:]) for one in _hunk_lines(lines, match)]
+        before, after = ([one for kind, one in inside if kind in (" ", sign)] for sign in "-+")
+        fits = [n for n in range(at, len(old)) if old[n : n + len(before)] == before]
+        if (place := int(match[1]) - 1) not in fits:
+            if len(fits) != 1:
+                raise ValueError(match[0])
+            (place,) = fits
+        made += [*old[at:place], *after]
+        at = place + len(before)
+    return "\n".join([*made, *old[at:]]).encode(errors="surrogateescape")
+
+
 def changed_files(body: bytes) -> frozenset[str]:
     """The files a patch changes, adds, removes or renames, without the first part of the path."""
     text = body.decode("utf-8", errors="replace")

@@ -18,7 +18,7 @@ from tempfile import TemporaryDirectory
 from ream.counted import counted
 from ream.errors import BadUsage
 from ream.kernel.bundle import format_line, is_bundle, line_of, unbundle
-from ream.kernel.diff import changed_files, essence
+from ream.kernel.diff import changed, changed_files, essence, holds_diff, is_difference
 from ream.kernel.mailbox import Ground, Mail, ground_of, mails, of_folder, of_mailbox, why_none
 from ream.kernel.posted import is_message_id, thread_of
 from ream.paths import SERIES
@@ -134,10 +134,11 @@ def load_series(
 
     FILE: a mail from git format-patch, or a plain diff. DIR: its *.patch, *.diff and *.eml by
     name, or in the order of quilt's `series` file if it has one, where a folder stands for all
-    that is in it. MBOX: its mails with a diff, by their numbers ("[PATCH 2/7]") if they have
-    any. Each may be compressed by gzip or xz. `-`: any of these but a folder or a bundle, from
-    standard input. A Message-ID, or a mail's address in an archive: the series in its thread.
-    Commits of a git tree as `line_of` names them; what comes before them is the patches' ground.
+    that is in it, changed as files of the same names beside the list say: see _beside(). MBOX: its
+    mails with a diff, by their numbers ("[PATCH 2/7]") if they have any. Each may be compressed by
+    gzip or xz. `-`: any of these but a folder or a bundle, from standard input. A Message-ID, or a
+    mail's address in an archive: the series in its thread. Commits of a git tree as `line_of`
+    names them; what comes before them is the patches' ground.
     version: which of several to take, as the 3 of "[PATCH v3 2/7]".
     repository: the git tree of these, or of the commits that a bundle continues from.
     Raises BadUsage with one line if there is nothing to apply, or if a patch is missing, and
@@ -253,8 +254,26 @@ def _listed(directory: Path, quilt: Path) -> list[Patch]:
     return [
         patch
         for place in places
-        for patch in (_from_directory(place, None) if place.is_dir() else [next(patches)])
+        for patch in (_beside(directory, place) if place.is_dir() else [next(patches)])
     ]
+
+
+def _beside(directory: Path, place: Path) -> Iterator[Patch]:
+    """The patches of a listed folder, for which files of the same names beside the list stand in.
+
+    Such a file is a patch, with or without a message, or a unified diff from the listed patch to
+    the one that is meant. A file with words alone says why the patch is left out.
+    """
+    for patch in _from_directory(place, None):
+        if not (file := directory / patch.name).is_file():
+            yield patch
+        elif is_difference(text := _read(file), patch.name):
+            try:
+                yield replace(patch, body=changed(patch.body, text))
+            except ValueError as cause:
+                raise BadUsage(f"{file}: {cause} does not fit {place / patch.name}") from cause
+        elif holds_diff(text):
+            yield replace(patch, body=_only_mail(file).body)
 
 
 def _quilt_names(quilt: Path) -> Iterator[str]:

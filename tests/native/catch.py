@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Runs programs on wrong patches until each is caught, and says how soon and how briefly.
 
-PYTHONPATH=lab .venv/bin/python tests/native/catch.py open
+PYTHONPATH=lab:tests .venv/bin/python tests/native/catch.py open
 """
 
 import argparse
@@ -15,7 +15,7 @@ from pathlib import Path
 from ream.errors import ReamError
 from ream.kernel.build import GCC
 from ream.kernel.diff import changed_files
-from ream.kernel.series import Patch, load_series
+from ream.kernel.series import Patch
 from ream.kernel.setup import wanted_setup
 from ream.kernel.source import fetch_tree
 from ream.paths import CHECKOUT, EXPERIMENTS, cache_dir
@@ -25,6 +25,7 @@ from ream.program.coverage import Code
 from ream.program.explore import Corpus
 from ream.program.ran import Rig, Watched, computer_folder
 from ream.program.search import Found, search, shortened
+from wrong import wrong_patches
 
 WRONG = CHECKOUT / "tests" / "native" / "computer_wrong.txt"
 FIRST_SEED = 1000
@@ -85,7 +86,7 @@ def row(
 ) -> dict[str, object]:
     its: dict[str, object] = {"patch": path}
     try:
-        patches = load_series(CHECKOUT / path).patches
+        patches = wrong_patches(CHECKOUT / path)
         files = frozenset(file for one in patches for file in changed_files(one.body))
         series = build(patches, path)
         target = Target.of(base.computer, series.computer, aim.code, files)

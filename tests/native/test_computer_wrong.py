@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from ream.kernel.series import load_series
 from ream.kernel.source import Tree
 from ream.paths import EXPERIMENTS, NATIVE
 from ream.program.ran import Rig, difference
 from ream.program.text import parse
+from wrong import wrong_patches
 
 pytestmark = pytest.mark.xdist_group("computer")
 
@@ -138,7 +138,7 @@ Build = Callable[[Path | None], Rig]
 def build(kernel: Tree, cache: Path, tmp_path: Path) -> Build:
     def built(patch: Path | None) -> Rig:
         work = tmp_path / (patch.stem if patch else "base")
-        patches = load_series(patch).patches if patch else ()
+        patches = wrong_patches(patch) if patch else ()
         return Rig.of(kernel, patches, cache=cache, work=work, step=print)
 
     return built

@@ -17,6 +17,7 @@ from ream.kernel.source import Tree, fetch_tree
 from ream.kernel.variant import DoesNotApply, rehearse
 from ream.paths import CHECKOUT, EXPERIMENTS, SERIES
 from replayed import misstated
+from wrong import on_base, wrong_patches
 
 
 def _with_those_below(series: Path) -> tuple[str, ...]:
@@ -147,6 +148,19 @@ def _misstated(tree: Tree, stack: Sequence[str], work: Path) -> list[str]:
     firsts = {SERIES / one[0] for one in STACKED}
     folders = [SERIES / one for one in stack]
     return list(misstated(tree, folders, work, of_others=firsts & set(folders[1:])))
+
+
+def test_every_wrong_patch_applies_to_the_variant_that_it_breaks(kernel: Tree, cache: Path) -> None:
+    for path in sorted(EXPERIMENTS.glob("*/wrong/*.patch")):
+        rehearse(wrong_patches(path), kernel, cache=cache)
+
+
+@pytest.mark.parametrize("base", BASES)
+def test_every_port_of_a_wrong_patch_applies_to_its_base(base: str, cache: Path) -> None:
+    kernel = fetch_tree(base_named(base), cache=cache, step=print)
+    for place in sorted(EXPERIMENTS.glob(f"*/wrong/{base}")):
+        for series in on_base(place).values():
+            rehearse(series.patches, kernel, cache=cache)
 
 
 @pytest.mark.parametrize("stack", [one for one in STACKED if one != ("all",)], ids=_named)

@@ -16,24 +16,19 @@ from ream.errors import ReamError
 from ream.experiment import BASE, Experiment, Row, named
 from ream.folders import base_names, names
 from ream.kernel.base import base_named
-from ream.kernel.series import load_series
+from ream.kernel.series import Series
 from ream.kernel.source import Tree, fetch_tree
 from ream.measure.plan import Launch
 from ream.session.builds import by_facts
 from ream.stage.bench import Bench, build_bench
 from ream.stage.hosted import Hosted, Otherwise, calls_owed, cases_of, programs_of
 from ream.stage.native import launch_once
-from ream.values import read_toml
 from ream.variants import Variant
+from wrong import number_of, on_base, unshown, wrong_series
 
 pytestmark = [pytest.mark.xdist_group("wrong"), pytest.mark.vm]
 
 EVERY = [named(name) for name in names()]
-
-
-def unshown(folder: Path) -> Mapping[str, str]:
-    """By number: why no run of hosted code can show it."""
-    return dict(read_toml(listed)) if (listed := folder / "unshown.toml").is_file() else {}
 
 
 CAUGHT = r": mine: |warnings"
@@ -46,31 +41,15 @@ PATCHES = [
 ]
 
 
-def number_of(path: Path) -> str:
-    return path.name[:2]
-
-
 def name_of(one: Experiment | Path | str) -> str:
     return one.stem if isinstance(one, Path) else one if isinstance(one, str) else one.name
 
 
-def on_base(place: Path) -> list[Path]:
-    """The patches as they are on the base that a folder in `wrong` is named after.
-
-    Those that do not apply there are ported, in that folder, or named there with the reason.
-    """
-    patches = {number_of(one): one for one in sorted(place.parent.glob("*.patch"))}
-    patches |= {number_of(one): one for one in place.glob("*.patch")}
-    for number in (*unshown(place.parent), *unshown(place)):
-        del patches[number]
-    return list(patches.values())
-
-
 ON_BASES = [
-    (place.name, experiment, path)
+    (place.name, experiment, name)
     for experiment in EVERY
     for place in sorted((experiment.folder / "wrong").glob("*/"))
-    for path in on_base(place)
+    for name in on_base(place)
 ]
 
 
@@ -85,21 +64,22 @@ ON_BASES = [
 def test_it_is_caught(
     kernel: Tree, cache: Path, tmp_path: Path, experiment: Experiment, path: Path
 ) -> None:
-    check_caught(kernel, cache, tmp_path, experiment, path)
+    check_caught(kernel, cache, tmp_path, experiment, wrong_series(path))
 
 
-@pytest.mark.parametrize(("base", "experiment", "path"), ON_BASES, ids=name_of)
+@pytest.mark.parametrize(("base", "experiment", "name"), ON_BASES, ids=name_of)
 def test_it_is_caught_on_another_base(
-    cache: Path, tmp_path: Path, base: str, experiment: Experiment, path: Path
+    cache: Path, tmp_path: Path, base: str, experiment: Experiment, name: str
 ) -> None:
     kernel = fetch_tree(base_named(base), cache=cache, step=print)
-    check_caught(kernel, cache, tmp_path, experiment, path)
+    series = on_base(experiment.folder / "wrong" / base)[name]
+    check_caught(kernel, cache, tmp_path, experiment, (series,))
 
 
 def check_caught(
-    kernel: Tree, cache: Path, tmp_path: Path, experiment: Experiment, path: Path
+    kernel: Tree, cache: Path, tmp_path: Path, experiment: Experiment, series: tuple[Series, ...]
 ) -> None:
-    variants = Variant(BASE, ()), Variant("mine", (load_series(path),), BASE)
+    variants = Variant(BASE, ()), Variant("mine", series, BASE)
     programs = programs_of(experiment)
     benches: dict[str, Bench] = {}
 

@@ -50,10 +50,16 @@ class Attempts(list[Attempt]):
     def __init__(self, *its: Attempt) -> None:
         super().__init__(its)
         self.learned: list[str] = []
+        self.differing: list[tuple[str, int, str]] = []
 
     def learn(self, attempt: Attempt, met: frozenset[int]) -> None:
         assert met == {5}
         self.learned.append(attempt.origin)
+
+    def differs(self, attempt: Attempt, line: int, part: str, shorter: Any) -> None:
+        self.differing.append((attempt.origin, line, part))
+        if attempt.program == LONG:
+            self.shorter = [step.verb for step in shorter(attempt.program, part)]
 
 
 def found(
@@ -137,6 +143,15 @@ def test_a_program_with_an_alarm_is_made_short() -> None:
 
 def test_a_program_that_differs_is_made_short() -> None:
     assert short(OTHER, differs=(3, "rss")) == ["mmap", "fork"]
+
+
+def test_a_program_that_differs_is_offered_to_be_varied_and_can_be_made_short_before() -> None:
+    attempts = Attempts(Attempt("7", LONG))
+    all_of: Any = Watched(Forking(RIGHT)), Forking(OTHER), attempts
+    its = search(*all_of, within_s=9.0, now=lambda: 0.0)
+    assert its.found is not None
+    assert (its.found.differs, attempts.differing) == ((2, "rss"), [("7", 2, "rss")])
+    assert attempts.shorter == ["mmap", "fork"]
 
 
 def test_a_program_that_the_computer_lacks_something_for_is_passed_over() -> None:

@@ -304,7 +304,8 @@ class Examined:
     itself. same: each file that it touches compiles to the same code and data, as far as the
     computer has it. reached: experiments whose rows are programs, as far as a row executes what is
     changed in the step that it measures. files: of those that it changes, the sources of objects
-    that the computer has.
+    that the computer has. config: the configuration in which programs execute what is changed, or
+    in which alone anything is; None: the one that was asked for.
     """
 
     functions: tuple[str, ...] = ()
@@ -318,6 +319,7 @@ class Examined:
     wrong: Wrong | None = None
     reached: tuple[Reach, ...] = ()
     files: tuple[str, ...] = ()
+    config: str | None = None
 
     def words(self) -> str:
         """What was done, in a sentence."""
@@ -331,7 +333,9 @@ class Examined:
         met = (
             f"{self.nr_entered} of the {counted(self.nr_blocks, 'block')} of code in changed lines"
         )
-        said = f"it changes {its}; programs execute {met if self.nr_blocks else 'no line of it'}"
+        where = f"in the configuration {self.config} " if self.config else ""
+        what = met if self.nr_blocks else "no line of it"
+        said = f"{where}it changes {its}; programs execute {what}"
         if self.missed:
             said += f" (none at {shortened(self.missed, MOST_MISSED)})"
         done = f"{counted(self.nr_programs, 'program')} of {self.nr_steps:,} steps"

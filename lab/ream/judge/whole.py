@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from ream.counted import counted
+from ream.errors import ReamError
 from ream.judge.first_wrong import first_bad
 from ream.judge.judgement import Examined, Finding, Wrong
 from ream.judge.timed_programs import reached
@@ -37,6 +38,10 @@ from ream.stage.computer import Checks
 NAME = "all of mm/"
 DEBUG = "debug"
 """The configuration with the kernel's own assertions."""
+DISTRO = "distro"
+"""The configuration that compiles most of what distributions' kernels have of mm/."""
+MAY_BE_COMPILED = ("mm/", "include/", "fs/", "kernel/", "arch/x86/")
+"""Folders with code that another configuration may compile otherwise."""
 SHRINK_S = 20.0
 MOST_LINES = 24
 """Of a program in an answer."""
@@ -128,24 +133,25 @@ def examine(
     with tempfile.TemporaryDirectory(prefix="ream-judge-") as name:
         work = Path(name)
         first = _Pair.of(asked, tree, work / "asked")
-        if not first.target.functions:
+        pair = first if first.target.functions else _elsewhere(asked, tree, work)
+        if pair is None:
             base, its = first.base.computer, first.its.computer
             hosted = base.objects.keys() - first.target.differing
             return Examined(same=not undecided_files(files, base.tree, its.tree, hosted))
         reporter.step(f"{NAME}: looking for programs that execute what is changed")
         corpus = Corpus.load(next(EXPERIMENTS.glob("*/corpus")))
-        aim = Aim.of(first.base, first.code, corpus, cache)
-        tried = _Tried.of(asked, first, aim.attempts(first.target, seed))
+        aim = Aim.of(pair.base, pair.code, corpus, cache)
+        tried = _Tried.of(asked, pair, aim.attempts(pair.target, seed))
         examined = _examined(tried, files)
-        if not tried.is_wrong and DEBUG not in tree.setup.name:
-            pair = _Pair.of(asked, _with_assertions(tree), work / DEBUG, DEBUG)
-            # The same programs; which blocks of this pair they execute is seen as they run.
-            second = _Tried.of(asked, pair, aim.attempts(first.target, seed, met=frozenset()))
-            examined = _with_more(examined, second.searched)
-            tried = second if second.is_wrong else tried
+        if not tried.is_wrong and pair is first:
+            is_executed = tried.met or aim.executed(pair.target.functions)
+            second = _second(asked, tree, work, aim if is_executed else None, pair)
+            if second is not None:
+                examined = _with_more(examined, second)
+                tried = second if second.is_wrong else tried
         if not tried.is_wrong:
             reporter.step(f"{NAME}: finding rows that execute what is changed")
-            rows = reached(first.base, first.code, first.target, cache)
+            rows = reached(pair.base, pair.code, pair.target, cache) if pair is first else ()
             examined = replace(examined, reached=tuple(rows))
         return _with_found(examined, asked, tried)
 
@@ -176,18 +182,63 @@ def _with_found(examined: Examined, asked: _Question, tried: _Tried) -> Examined
     return replace(examined, wrong=Wrong(experiment, said, first, shown))
 
 
-def _with_assertions(tree: Tree) -> Tree:
-    """The same kernel with its own assertions, over what was asked for."""
-    its = named_config(DEBUG, "native")
+def _elsewhere(asked: _Question, tree: Tree, work: Path) -> _Pair | None:
+    """Computers of the first other configuration in which the series changes code, if any does."""
+    if not any(file.startswith(MAY_BE_COMPILED) for file in asked.files):
+        return None
+    for name in (DEBUG, DISTRO):
+        if name in tree.setup.name:
+            continue
+        try:
+            pair = _Pair.of(asked, _configured(tree, name), work / name, name)
+        except ReamError as cause:  # this kernel is not hosted so
+            asked.reporter.step(f"{NAME}: not in the configuration {name}: {cause}")
+            continue
+        if pair.target.functions:
+            return pair
+    return None
+
+
+def _second(
+    asked: _Question, tree: Tree, work: Path, aim: Aim | None, first: _Pair
+) -> _Tried | None:
+    """What programs show in another configuration: the one that may execute what is changed.
+
+    aim: the programs of the first one; None if none of them executes any of it.
+    """
+    name = DEBUG if aim is not None or DISTRO in tree.setup.name else DISTRO
+    if name in tree.setup.name:
+        return None
+    pair = _Pair.of(asked, _configured(tree, name), work / name, name)
+    if aim is not None:
+        # The same programs; which blocks of this pair they execute is seen as they run.
+        attempts = aim.attempts(first.target, asked.seed, met=frozenset())
+    else:
+        corpus = Corpus.load(next(EXPERIMENTS.glob("*/corpus")))
+        its = Aim.of(pair.base, pair.code, corpus, asked.cache)
+        attempts = its.attempts(pair.target, asked.seed)
+    return _Tried.of(asked, pair, attempts)
+
+
+def _configured(tree: Tree, name: str) -> Tree:
+    """The same kernel in another configuration, over what was asked for."""
+    its = named_config(name, "native")
     config = f"{tree.setup.config}\n{its.config}"
     return tree.built(replace(tree.setup, config=config, name=f"{tree.setup.name}{its.name}"))
 
 
-def _with_more(examined: Examined, searched: Searched) -> Examined:
-    nr_programs = examined.nr_programs + searched.nr_programs
-    return replace(
-        examined, nr_programs=nr_programs, nr_steps=examined.nr_steps + searched.nr_steps
+def _with_more(examined: Examined, second: _Tried) -> Examined:
+    """The same with the programs of another configuration, and what only these execute."""
+    searched = second.searched
+    more = replace(
+        examined,
+        nr_programs=examined.nr_programs + searched.nr_programs,
+        nr_steps=examined.nr_steps + searched.nr_steps,
     )
+    if examined.nr_entered or not second.met or second.pair.config != DISTRO:
+        return more
+    its = _examined(second, examined.files)
+    return replace(its, nr_programs=more.nr_programs, nr_steps=more.nr_steps, files=more.files)
 
 
 def _examined(tried: _Tried, files: Collection[str]) -> Examined:
@@ -198,7 +249,8 @@ def _examined(tried: _Tried, files: Collection[str]) -> Examined:
     missed = tuple(sorted(str(one) for one in target.hunks if one not in entered))
     own = tried.pair.base.computer.objects
     sources = tuple(sorted(one for one in files if f"{one.removesuffix('.c')}.o" in own))
-    return Examined(functions, len(target.blocks), len(met), *done, missed, files=sources)
+    its = functions, len(target.blocks), len(met), *done, missed
+    return Examined(*its, files=sources, config=tried.pair.config)
 
 
 def _differs(program: Program, found: Found) -> str:

@@ -11,23 +11,26 @@ import json
 import os
 import random
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import cycle, islice
 from pathlib import Path
 
+from ream.errors import ReamError
 from ream.files import write_whole
 from ream.kernel.cache import locked
 from ream.program.changed import Name, Target
 from ream.program.coverage import Code
 from ream.program.explore import Corpus, mixed
 from ream.program.generate import generate
+from ream.program.near import Near
 from ream.program.often import shapes_of_mixtures, some_often
 from ream.program.ran import Rig, Watched
 from ream.program.scene import without_misplaced
 from ream.program.step import Program, new_step
 from ream.program.text import parse
+from ream.program.vary import small, varied
 from ream.stage.computer import Checks
 
 MOST_REACHING = 80
@@ -37,6 +40,18 @@ CORPUS_AT_ONCE = 4
 RANDOM_STEPS = 300
 MIXED_STEPS = 150
 
+
+NEAR_EACH, NEAR_LONG = 6, 32
+"""So many short programs run behind one of the corpus, and before a long one."""
+SHORT_STEPS, SHORT_RANDOM = 8, 6
+"""Steps of a short random program; one of so many short ones is random."""
+MOST_VARIED = 60
+"""Longer programs are not varied."""
+SHORT_DIFFERING, MOST_SHORTENED = 20, 4
+"""A longer program in which the series does something else is made short, at first."""
+MOST_OF_A_KIND = 3
+"""Programs that are varied since the same part differs after such a step."""
+Shorter = Callable[[Program, str], Program]
 
 NR_FAILING, MOST_FAILING = 4, 12
 """So many steps of a program fail, each in one of its first allocations."""
@@ -84,16 +99,23 @@ class Attempt:
 class Aim:
     """A corpus, and which blocks each of its programs executes on the base."""
 
-    def __init__(self, corpus: Corpus, code: Code, met: Mapping[str, frozenset[int]]) -> None:
+    def __init__(
+        self,
+        corpus: Corpus,
+        code: Code,
+        met: Mapping[str, frozenset[int]],
+        base: Rig | None = None,
+    ) -> None:
         self._programs = corpus.programs
         self.code = code
         self.met = met
         """By program, the numbers of its blocks."""
+        self._base = base
 
     @classmethod
     def of(cls, base: Rig, code: Code, corpus: Corpus, cache: Path) -> "Aim":
         """Run each program once, which takes half a minute unless the cache has what they do."""
-        return cls(corpus, code, met_by(base, code, corpus.programs, cache))
+        return cls(corpus, code, met_by(base, code, corpus.programs, cache), base)
 
     def reaching(self, target: Target) -> list[str]:
         """The programs that execute some of it: changed lines first, and what few others reach."""
@@ -133,15 +155,33 @@ class Aim:
         met: the changed blocks that are known to be executed; None: those that the corpus does.
         """
         programs = self.reaching(target), self._programs
+        reached = frozenset[int]().union(*self.met.values())
         if met is None:
-            met = target.blocks & frozenset[int]().union(*self.met.values())
-        return Attempts(*programs, self._favoured(target), met, seed)
+            met = target.blocks & reached
+        near = self._near(target.blocks & reached or self.code.numbers(target.functions))
+        return Attempts(*programs, self._favoured(target), met, seed, near=near)
+
+    def _near(self, wanted: frozenset[int]) -> Near | None:
+        """What makes short programs that execute these blocks, if there is a computer for it."""
+        if self._base is None:
+            return None
+        watched = Watched(self._base, {one: self.code.blocks[one] for one in wanted})
+
+        def meets(program: Program) -> frozenset[int]:
+            try:
+                return watched.run(program, Checks.NEVER)[1]
+            except ReamError:  # it reaches what the computer lacks
+                return frozenset()
+
+        met = {name: its & wanted for name, its in self.met.items() if its & wanted}
+        return Near(self._programs, met, meets)
 
 
 class Attempts(Iterator[Attempt]):
     """Programs without end: some of a corpus with random ones between them, then mixtures.
 
-    met: of the changed blocks, those that any program has executed so far.
+    Between all of them are short ones near what is changed. met: of the changed blocks, those that
+    any program has executed so far. near: makes the short ones; None: there are none.
     """
 
     def __init__(
@@ -151,7 +191,10 @@ class Attempts(Iterator[Attempt]):
         favoured: Sequence[str],
         met: frozenset[int],
         seed: int,
+        *,
+        near: Near | None = None,
     ) -> None:
+        self._near, self._kinds = near, Counter[str]()
         self._reaching = list(reaching)
         self._programs = dict(programs)
         self._others = list(programs)
@@ -168,17 +211,53 @@ class Attempts(Iterator[Attempt]):
             self.met |= met
             self._programs[attempt.origin] = attempt.program
             self._reaching.append(attempt.origin)
+            self._vary(attempt)
+
+    def differs(self, attempt: Attempt, line: int, part: str, shorter: Shorter) -> None:
+        """Note that the series does something else after a line, which later steps may show.
+
+        shorter: finds a short program with a difference in the same part.
+        """
+        steps = tuple(step for step in attempt.program if step.line <= line)
+        kind = f"{steps[-1].shape if steps else ''}: {part}"
+        self._kinds[kind] += 1
+        if self._near is None or self._kinds[kind] > MOST_OF_A_KIND:
+            return
+        program = Program(steps)
+        if len(program) > SHORT_DIFFERING and self._kinds.total() <= MOST_SHORTENED:
+            program = shorter(program, part)
+        self._vary(replace(attempt, program=program))
+
+    def _vary(self, attempt: Attempt) -> None:
+        if self._near and len(attempt.program) <= MOST_VARIED:
+            self._near.add(attempt.origin, attempt.program)
 
     def _made(self, seed: int) -> Iterator[Attempt]:
         first = self._reaching[:MOST_REACHING]
         corpus = (Attempt(name, self._programs[name]) for name in first)
         seeds = iter(range(seed, seed + (1 << 31)))
         while some := tuple(islice(corpus, CORPUS_AT_ONCE)):
-            yield from some
+            for one in some:
+                yield one
+                yield from self._short(seeds, NEAR_EACH)
             yield self._random(next(seeds))
         turns = cycle((self._two, self._one, self._failing, self._random))
         for turn, number in zip(turns, seeds, strict=False):
+            yield from self._short(seeds, NEAR_LONG)
             yield turn(number) if self._reaching else self._random(number)
+
+    def _short(self, seeds: Iterator[int], nr: int) -> Iterator[Attempt]:
+        """Short programs near what is changed; random ones if nothing is known to execute it."""
+        near = self._near
+        for number in islice(seeds, nr) if near else ():
+            dice = random.Random(number)  # noqa: S311
+            weights = some_often(number, self._favoured)
+            if near and dice.randrange(SHORT_RANDOM) and (chosen := near.choose(dice)):
+                name, its = f"near {chosen[0]}, seed {number}", varied(dice, chosen[1], weights)
+            else:
+                name = f"short seed {number}"
+                its = varied(dice, small(generate(number, SHORT_STEPS, weights)), weights)
+            yield Attempt(name, its)
 
     def _two(self, seed: int) -> Attempt:
         dice = random.Random(seed)  # noqa: S311

@@ -71,10 +71,12 @@ class Target:
             for name, one in found.items()
             for function in (*one.changed, *one.added)
         )
+        # One that the series lacks is part of another now: the compiler has put it there.
+        removed = {(name, function) for name, one in found.items() for function in one.removed}
         hunks = [one for file in files for one in _hunks(base.tree, series.tree, file)]
         its = defaultdict[str, list[Function]](list)  # by object
         for one in code.functions:
-            if (one.object, one.name) in changed:
+            if (one.object, one.name) in changed | removed:
                 its[one.object].append(one)
         met = defaultdict[Hunk, set[int]](set)
         for name, some in its.items():

@@ -29,10 +29,10 @@ def generate(seed: int, nr_steps: int, weights: Mapping[str, int] | None = None)
     weights: how often each of WEIGHTS is drawn; those that are left out are never drawn.
     """
     chosen = WEIGHTS if weights is None else weights
-    drawn = _Drawn(random.Random(seed), chosen)  # noqa: S311
+    drawn = Drawn(random.Random(seed), chosen)  # noqa: S311
     drawn.declare()
     nr_declared = len(drawn.steps)
-    mixtures = [_MIXTURES[name] for name in chosen]
+    mixtures = [MIXTURES[name] for name in chosen]
     process = 0
     while len(drawn.steps) < nr_declared + nr_steps:
         # Several steps of one process behind one another: a CPU forgets what others leave alone.
@@ -42,7 +42,7 @@ def generate(seed: int, nr_steps: int, weights: Mapping[str, int] | None = None)
     return Program(tuple(drawn.steps[: nr_declared + nr_steps]))
 
 
-class _Drawn(Vmas):
+class Drawn(Vmas):
     """The declarations, and mixtures that go on with any other."""
 
     def declare(self) -> None:
@@ -86,7 +86,7 @@ class _Drawn(Vmas):
             self.fail()
         self.focus = chosen
         weights = [self.weights.get(name, 1) for name in _ON_ENTRIES]
-        _MIXTURES[self.dice.choices(_ON_ENTRIES, weights)[0]](self, process)
+        MIXTURES[self.dice.choices(_ON_ENTRIES, weights)[0]](self, process)
         self.focus = None
         if self.dice.randrange(3) == 0 and process in self.scene.spaces:
             self.again(process)
@@ -192,7 +192,7 @@ class _Drawn(Vmas):
             self.access(process, "write")
 
 
-_Mixture = Callable[[_Drawn, int], None]
+_Mixture = Callable[[Drawn, int], None]
 
 
 def _advice(advice: str) -> _Mixture:
@@ -200,18 +200,18 @@ def _advice(advice: str) -> _Mixture:
 
 
 _WEIGHTED: Mapping[str, tuple[int, _Mixture]] = {
-    "map-anon": (6, _Drawn.map_anon),
+    "map-anon": (6, Drawn.map_anon),
     "map-populated": (3, lambda drawn, process: drawn.map_anon(process, "populate")),
     "map-shared": (4, lambda drawn, process: drawn.map_file(process, "shared")),
     "map-private": (3, lambda drawn, process: drawn.map_file(process, "private")),
-    "munmap": (6, _Drawn.munmap),
+    "munmap": (6, Drawn.munmap),
     "write-one": (10, lambda drawn, process: drawn.access(process, "write", single=True)),
     "write": (12, lambda drawn, process: drawn.access(process, "write")),
     "write-same": (4, lambda drawn, process: drawn.access(process, "write", same=True)),
     "read-one": (8, lambda drawn, process: drawn.access(process, "read", single=True)),
     "read": (8, lambda drawn, process: drawn.access(process, "read")),
-    "mprotect": (8, _Drawn.mprotect),
-    "mremap": (8, _Drawn.mremap),
+    "mprotect": (8, Drawn.mprotect),
+    "mremap": (8, Drawn.mremap),
     "dontneed": (5, _advice("dontneed")),
     "free": (3, _advice("free")),
     "cold": (2, _advice("cold")),
@@ -223,50 +223,50 @@ _WEIGHTED: Mapping[str, tuple[int, _Mixture]] = {
     "dontfork": (2, _advice("dontfork")),
     "dofork": (1, _advice("dofork")),
     "willneed": (2, _advice("willneed")),
-    "fork": (4, _Drawn.fork),
-    "exit": (3, _Drawn.exit),
+    "fork": (4, Drawn.fork),
+    "exit": (3, Drawn.exit),
     "mlock": (3, lambda drawn, process: drawn.on_range(process, "mlock", *drawn.maybe("onfault"))),
     "munlock": (3, lambda drawn, process: drawn.on_range(process, "munlock")),
-    "place": (8, _Drawn.place),
-    "pin": (4, _Drawn.pin),
-    "migrating": (3, _Drawn.migrating),
-    "hint": (4, _Drawn.hint),
-    "soft-dirty": (3, _Drawn.clear_soft_dirty),
-    "share-in-part": (4, _Drawn.share_in_part),
-    "age": (4, _Drawn.age),
-    "split": (3, _Drawn.split),
-    "twins": (2, _Drawn.twins),
-    "split-entry": (3, _Drawn.split_entry),
-    "again": (4, _Drawn.again),
+    "place": (8, Drawn.place),
+    "pin": (4, Drawn.pin),
+    "migrating": (3, Drawn.migrating),
+    "hint": (4, Drawn.hint),
+    "soft-dirty": (3, Drawn.clear_soft_dirty),
+    "share-in-part": (4, Drawn.share_in_part),
+    "age": (4, Drawn.age),
+    "split": (3, Drawn.split),
+    "twins": (2, Drawn.twins),
+    "split-entry": (3, Drawn.split_entry),
+    "again": (4, Drawn.again),
     "device": (1, lambda drawn, process: drawn.add("device", process)),
     "mthp": (1, lambda drawn, _: drawn.mthp()),
-    "uffd-wp": (4, _Drawn.uffd_wp),
-    "uffd-fill": (2, _Drawn.uffd_fill),
-    "uffd-keep": (2, _Drawn.uffd_keep),
+    "uffd-wp": (4, Drawn.uffd_wp),
+    "uffd-fill": (2, Drawn.uffd_fill),
+    "uffd-keep": (2, Drawn.uffd_keep),
     "file": (7, lambda drawn, _: drawn.change_file()),
-    "look": (4, _Drawn.look),
+    "look": (4, Drawn.look),
     "compact": (3, lambda drawn, _: drawn.add("compact")),
     "wait": (2, lambda drawn, _: drawn.add("wait", ms=11000)),
     "reclaim": (2, lambda drawn, _: drawn.add("reclaim", nr=32 + drawn.dice.randrange(400))),
     "hog": (3, lambda drawn, _: drawn.hog()),
-    "arrange": (6, _Drawn.arrange),
-    "lock-all": (2, _Drawn.lock_all),
-    "fail-early": (3, _Drawn.fail_early),
-    "uncommon-file": (3, _Drawn.uncommon_file),
-    "free-hint": (2, _Drawn.free_hint),
-    "seal": (2, _Drawn.seal),
+    "arrange": (6, Drawn.arrange),
+    "lock-all": (2, Drawn.lock_all),
+    "fail-early": (3, Drawn.fail_early),
+    "uncommon-file": (3, Drawn.uncommon_file),
+    "free-hint": (2, Drawn.free_hint),
+    "seal": (2, Drawn.seal),
     "fail": (2, lambda drawn, _: drawn.fail()),
     "vmalloc": (1, lambda drawn, _: drawn.add("vmalloc", nr=1 + drawn.dice.randrange(40))),
     "swap": (1, lambda drawn, _: drawn.swap()),
     "control": (6, lambda drawn, _: drawn.control()),
-    "call": (6, _Drawn.call),
-    "huge": (2, _Drawn.huge),
-    "swap-in-part": (3, _Drawn.swap_in_part),
-    "large-folios": (3, _Drawn.large_folios),
-    "shared-memory": (1, _Drawn.shared_memory),
-    "merge": (1, _Drawn.merge),
-    "compress": (1, _Drawn.compress),
-    "break": (2, _Drawn.break_page),
+    "call": (6, Drawn.call),
+    "huge": (2, Drawn.huge),
+    "swap-in-part": (3, Drawn.swap_in_part),
+    "large-folios": (3, Drawn.large_folios),
+    "shared-memory": (1, Drawn.shared_memory),
+    "merge": (1, Drawn.merge),
+    "compress": (1, Drawn.compress),
+    "break": (2, Drawn.break_page),
 }
 _ON_ENTRIES = (
     *("mprotect", "mremap", "fork", "munmap", "dontneed", "free", "pageout", "cold"),
@@ -277,6 +277,6 @@ _REPEATED = frozenset(
     ("mprotect", "madvise", "mlock", "munlock", "call", "uffd_wp", "move_pages", "mbind", "read")
 )
 """Steps that can be done twice."""
-_MIXTURES = {name: mixture for name, (_, mixture) in _WEIGHTED.items()}
+MIXTURES = {name: mixture for name, (_, mixture) in _WEIGHTED.items()}
 WEIGHTS: Mapping[str, int] = {name: weight for name, (weight, _) in _WEIGHTED.items()}
 """How often each mixture is drawn, relative to the others."""

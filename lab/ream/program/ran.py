@@ -238,6 +238,8 @@ class Watched:
 
     def run(self, program: Program, checks: Checks) -> tuple[Ran, frozenset[int]]:
         """What a program does, and the numbers of the blocks that it meets; as Rig.run()."""
+        if not self._numbers:
+            return self.rig.run(program, checks), frozenset()
         ran, met = self.rig.run_covered(program, self._file, checks, **self._its)
         return ran, frozenset(self._numbers[at] for at in met)
 

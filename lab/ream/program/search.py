@@ -8,11 +8,16 @@ from dataclasses import dataclass
 
 from ream.errors import ReamError
 from ream.program.aim import Attempt, Attempts
+from ream.program.near import in_few_runs
 from ream.program.ran import Ran, Rig, Watched, difference, shortest
 from ream.program.shrink import shrink
 from ream.program.step import Program
 from ream.program.text import parse
+from ream.program.vary import small
 from ream.stage.computer import Checks
+
+DIFFERING_RUNS = 50
+"""Of each kernel, for making a program short that is then varied."""
 
 
 @dataclass(frozen=True)
@@ -52,6 +57,12 @@ def search(
     hide what comes behind it. Without an alarm in time the first difference is what is found.
     """
     began_s, found, nr_programs, nr_steps = now(), None, 0, 0
+
+    def shorter(program: Program, part: str) -> Program:
+        differs = _differing(base.rig, series, part)
+        its = small(program)
+        return in_few_runs(its if differs(its) else program, differs, DIFFERING_RUNS)
+
     with ThreadPoolExecutor(1) as beside:
         for attempt in attempts:
             its = beside.submit(series.run, attempt.program, Checks.SOME)
@@ -73,8 +84,9 @@ def search(
                 first = sooner[1].beyond(sooner[0])
                 wrong = Found(attempt, first if first.is_wrong else new, after_s)
                 return Searched(wrong, nr_programs, nr_steps)
-            if found is None and (differs := difference(expected, ran)):
-                found = Found(attempt, ran, after_s, differs)
+            if differs := difference(expected, ran):
+                attempts.differs(attempt, *differs, shorter)
+                found = found or Found(attempt, ran, after_s, differs)
             nr_programs, nr_steps = nr_programs + 1, nr_steps + len(attempt.program)
             if after_s > within_s:
                 break
@@ -90,16 +102,21 @@ def shortened(base: Rig, series: Rig, found: Found, *, within_s: float) -> Progr
     if found.differs is None:
         return shortest(series, program, found.ran, within_s=within_s, base=base)
     last, part = found.differs
+    program = Program(tuple(step for step in program if step.line <= last))
+    return parse(str(shrink(program, _differing(base, series, part), within_s=within_s)))
 
-    def fails(shorter: Program) -> bool:
+
+def _differing(base: Rig, series: Rig, part: str) -> Callable[[Program], bool]:
+    """Tells whether the series differs from its base in this part first."""
+
+    def differs(program: Program) -> bool:
         try:
-            differs = difference(base.run(shorter), series.run(shorter))
+            its = difference(base.run(program), series.run(program))
         except ReamError:  # such as a node that is smaller than nodes may be
             return False
-        return differs is not None and differs[1] == part
+        return its is not None and its[1] == part
 
-    program = Program(tuple(step for step in program if step.line <= last))
-    return parse(str(shrink(program, fails, within_s=within_s)))
+    return differs
 
 
 def _behind_alarms(base: Rig, series: Rig, program: Program, checks: Checks) -> tuple[Ran, Ran]:

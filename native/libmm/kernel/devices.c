@@ -414,7 +414,8 @@ int put_on_disk(struct file *file, unsigned long nr_pages)
 	host_make_present(disk + (nr_used_pages << PAGE_SHIFT), nr_pages << PAGE_SHIFT);
 	nr_used_pages += room;
 	inode->i_op = &disk_inode_operations;
-	inode->i_fop = &disk_file_operations;	/* those of ramfs have an fsync() that does nothing */
+	/* fsync() of ramfs does nothing. */
+	inode->i_fop = &disk_file_operations;
 	file->f_op = &disk_file_operations;
 	inode->i_mapping->a_ops = &disk_operations;
 	clear_bit(AS_UNEVICTABLE, &inode->i_mapping->flags);

@@ -247,6 +247,18 @@ p0 write b[0]
 p0 madvise b pageout
 p0 call proc x=1
 """,
+    "merged-page-in-swap": """\
+swap 64M
+p0 mmap a 2 anon private rw thp=never
+p0 madvise a mergeable
+p0 write a same=20480
+set /sys/kernel/mm/ksm/run 1
+wait 5s
+reclaim 4000
+reclaim 4000
+reclaim 4000
+p0 write a[0]
+""",
     "path-of-a-file": """\
 file f 1M shmem
 p0 mmap a 1 f shared rw

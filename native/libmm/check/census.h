@@ -21,6 +21,7 @@ enum part {
 enum frame_use { UNKNOWN, IN_BUDDY, IN_PCP, IS_TABLE };
 
 #define MOST_SWAP_SLOTS (1UL << 18)
+#define ANY_INDEX ULONG_MAX
 
 /**
  * struct census - what was found this time, by frame, swap slot and node
@@ -30,7 +31,8 @@ enum frame_use { UNKNOWN, IN_BUDDY, IN_PCP, IS_TABLE };
  * @huge_mappings: Entries of tables above that map a folio, by its first frame.
  * @is_dirty: Whether an entry that maps a frame is, or one above that maps its folio.
  * @slot_entries: Entries that name a swap slot.
- * @slot_index: The index of the page that an entry of a process expects in a slot.
+ * @slot_index: The index of the page that an entry of a process expects in a slot; ANY_INDEX: a
+ *              page that KSM merged has been there, which other entries expect elsewhere.
  * @is_slot_cached: Whether folios of the swap cache, or lists of free slots, have it.
  * @node: What the counters of a node must be.
  * @of_group: What those of a group must be on each node; groups[0]: of none.

@@ -173,6 +173,7 @@ static void count_folio(struct folio *folio, int group, unsigned long nr, unsign
 static void check_index_of_slot(struct folio *folio, unsigned long i, unsigned long slot)
 {
 	if (folio_test_anon(folio) && !folio_test_ksm(folio) && census.slot_entries[slot] &&
+	    census.slot_index[slot] != ANY_INDEX &&
 	    folio_pgoff(folio) + i != census.slot_index[slot])
 		wrong("folio %#lx in the swap cache has page %#lx, and an entry expects %#lx",
 		      folio_pfn(folio), folio_pgoff(folio) + i, census.slot_index[slot]);

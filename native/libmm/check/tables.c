@@ -149,7 +149,8 @@ static void count_swap(struct space *space, struct vm_area_struct *vma, unsigned
 		return;
 	}
 	census.slot_entries[swp_offset(entry)]++;
-	census.slot_index[swp_offset(entry)] = linear_anon_page_index(vma, address);
+	census.slot_index[swp_offset(entry)] = vma->vm_flags & VM_MERGEABLE ? ANY_INDEX :
+					       linear_anon_page_index(vma, address);
 	if (pte_swp_exclusive(pte) && census.slot_entries[swp_offset(entry)] > 1)
 		wrong("%#lx is in swap and exclusive, but another entry names the same slot",
 		      address);

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
+from experiments.mm.hunt import searched
 from ream.kernel.series import Patch, load_series
 from ream.paths import CHECKOUT
 from ream.program.step import Program
@@ -25,36 +26,41 @@ _HEAD = """\
 <!-- experiments/mm/found.py writes this page. -->
 # Defects of released kernels
 
-ream found these. Each has a program that shows it, hosted and in a guest of the same kernel, and a
-repair. `make test` runs the programs on the kernels that have the defects, without the repairs and
-with them, and `make test-vm` does so in guests. `ream program FILE --c` writes a program as one
-file of C. A defect that could harm another process is not listed here before it has been reported.
+ream found these. Each has a program that shows it, and a repair. `make test` runs the programs on
+the hosted kernels that have the defects, without the repairs and with them, and `make test-vm`
+does so in guests. `ream program FILE --c` writes a program as one file of C. A defect that could
+harm another process is not listed here before it has been reported.
 """
 
 
 @dataclass(frozen=True)
 class Defect:
-    """A defect, the program that shows it, and what steps return without and with the repair."""
+    """A defect, the program that shows it, and what steps return without and with the repair.
+
+    guests: the kernels of these that were booted to show it. alarm: what is found wrong without the
+    repair, if that shows it. unseen: why no guest shows it.
+    """
 
     name: str
     title: str
     kernels: tuple[str, ...]
+    guests: tuple[str, ...]
     severity: str
     since: str
     upstream: str
     cause: str
     returned: Mapping[int, tuple[int, int]]
+    alarm: str = ""
+    unseen: str = ""
 
     @classmethod
     def load(cls, folder: Path) -> Self:
         """Read one from its folder."""
         its = tomllib.loads((folder / "about.toml").read_text(encoding="utf-8"))
-        returned = {int(step): (before, after) for step, (before, after) in its["returned"].items()}
-        severity, since, upstream, cause = (
-            its[name].strip() for name in ("severity", "since", "upstream", "cause")
-        )
-        kernels = tuple(its["kernels"])
-        return cls(folder.name, its["title"], kernels, severity, since, upstream, cause, returned)
+        its = {name: it.strip() if isinstance(it, str) else it for name, it in its.items()}
+        its |= {name: tuple(its[name]) for name in ("kernels", "guests")}
+        its["returned"] = {int(step): tuple(both) for step, both in its["returned"].items()}
+        return cls(folder.name, **its)
 
     @property
     def folder(self) -> Path:
@@ -84,7 +90,8 @@ def repairs(kernel: str) -> list[Patch]:
 
 def page() -> str:
     """The text of docs/found.md."""
-    return _HEAD + "".join(f"\n{line}" for one in defects() for line in _part(one))
+    parts = [line for one in defects() for line in _part(one)]
+    return _HEAD + "".join(f"\n{line}" for line in (*parts, *_searched()))
 
 
 def _part(defect: Defect) -> Iterator[str]:
@@ -99,7 +106,23 @@ def _part(defect: Defect) -> Iterator[str]:
     changed = {step: its for step, its in defect.returned.items() if its[0] != its[1]}
     for step, (before, after) in changed.items():
         yield f"* Step {step}, `{steps[step - 1]}`, returns {before}, and {after} with the repair."
+    if defect.alarm:
+        yield f"* ream finds wrong without the repair: `{defect.alarm}`."
+    shown = f"hosted, and in guests of {', '.join(defect.guests)}."
+    yield _filled(f"* Shown: {f'hosted only; {defect.unseen}' if defect.unseen else shown}", "  ")
     yield f"* Repair: `{defect.folder.relative_to(CHECKOUT)}/repair-*.patch`\n"
+
+
+def _searched() -> Iterator[str]:
+    yield "## What was searched\n"
+    yield "Random programs of experiments/mm/hunt.py ran on these kernels. Each seed draws one.\n"
+    yield "| kernel | configuration | seeds | alarms | of these withheld |"
+    yield "|---|---|---|---|---|"
+    for one in searched():
+        seeds = f"{one.first} to {one.last}"
+        words = (one.kernel, one.configuration, seeds, one.alarms, one.withheld)
+        yield f"| {' | '.join(map(str, words))} |"
+    yield ""
 
 
 def _filled(text: str, indent: str = "") -> str:

@@ -42,7 +42,8 @@ def test_its_program_shows_it_without_the_repair_alone(
 ) -> None:
     for number, its in enumerate(rigs(kernel)):
         ran = its.run(parse(str(defect.program)))
-        assert not ran.is_wrong
+        assert ran.is_wrong == (bool(defect.alarm) and not number)
+        assert all(defect.alarm in text for _, text in ran.alarms)
         assert {at: ran.returned[at] for at in defect.returned} == {
             at: both[number] for at, both in defect.returned.items()
         }

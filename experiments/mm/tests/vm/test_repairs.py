@@ -35,7 +35,7 @@ def images(cache: Path) -> Callable[[str], tuple[Image, ...]]:
 
 @pytest.mark.parametrize(
     ("defect", "kernel"),
-    [(one, kernel) for one in defects() for kernel in one.kernels],
+    [(one, kernel) for one in defects() for kernel in one.guests],
     ids=lambda its: its.name if isinstance(its, Defect) else its,
 )
 def test_its_program_shows_it_in_a_guest_without_the_repair_alone(

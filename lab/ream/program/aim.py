@@ -35,13 +35,15 @@ from ream.stage.computer import Checks
 
 MOST_REACHING = 80
 """So many programs of the corpus are tried, those first that reach most."""
+LIKE_STEPS = 20
+"""The start of a computer and its end take about as long as so many steps."""
 CORPUS_AT_ONCE = 4
 """So many programs of the corpus run before the next random one."""
 RANDOM_STEPS = 300
 MIXED_STEPS = 150
 
 
-NEAR_EACH, NEAR_LONG = 6, 32
+NEAR_EACH, NEAR_LONG = 5, 32
 """So many short programs run behind one of the corpus, and before a long one."""
 SHORT_STEPS, SHORT_RANDOM = 8, 6
 """Steps of a short random program; one of so many short ones is random."""
@@ -118,12 +120,16 @@ class Aim:
         return cls(corpus, code, met_by(base, code, corpus.programs, cache), base)
 
     def reaching(self, target: Target) -> list[str]:
-        """The programs that execute some of it: changed lines first, and what few others reach."""
+        """The programs that execute some of it: changed lines first, and what few others reach.
+
+        A program counts less the longer it is, since it takes as much longer.
+        """
         blocks = target.blocks, self.code.numbers(target.functions)
         both = list(zip(*(worth(self.met, its).items() for its in blocks), strict=True))
         ranks = {name: (its, whole) for (name, its), (_, whole) in both if its or whole}
+        steps = {name: LIKE_STEPS + len(self._programs[name]) for name in ranks}
         return sorted(
-            ranks, key=lambda one: (-ranks[one][0], -ranks[one][1], len(self._programs[one]))
+            ranks, key=lambda one: (*(-its / steps[one] for its in ranks[one]), steps[one])
         )
 
     def _favoured(self, target: Target) -> list[str]:

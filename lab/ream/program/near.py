@@ -15,7 +15,7 @@ from ream.program.step import Program
 from ream.program.text import parse
 from ream.program.vary import small
 
-MOST_RUNS = 70
+MOST_RUNS = 45
 """So many runs may be made to reduce a program: what is varied is the same on any machine."""
 MOST_SEEDS = 24
 MOST_FOUND = 24
@@ -67,7 +67,8 @@ class Near:
             needed = frozenset({block})
             self._covered.add(block)
         elif self._left:
-            name = dice.choice(self._left)
+            some = dice.choices(self._left, k=3)
+            name = min(some, key=lambda one: len(self._programs[one]))
             needed = self._met[name]
         else:
             return
@@ -77,9 +78,10 @@ class Near:
             self.seeds.append((name, its))
 
     def _reduced(self, program: Program, needed: frozenset[int]) -> Program:
-        if needed <= self._meets(its := small(program)):
-            program = its
-        return in_few_runs(program, lambda one: needed <= self._meets(one), MOST_RUNS)
+        if not needed <= self._meets(small(program)):
+            return in_few_runs(program, lambda one: needed <= self._meets(one), MOST_RUNS)
+        short = in_few_runs(program, lambda one: needed <= self._meets(small(one)), MOST_RUNS)
+        return small(short)
 
 
 def in_few_runs(program: Program, fits: Callable[[Program], bool], most: int) -> Program:

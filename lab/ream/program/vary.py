@@ -36,9 +36,9 @@ MOST_DRAWN = 14
 def small(program: Program) -> Program:
     """The same steps on a computer with little memory; what they need is still there."""
     sizes = {f"node{at}": nr for at, nr in enumerate(SMALL)}
-    steps = [one for one in program if one.verb != "memory"]
-    at = sum(one.form.declares for one in steps)
     sets = [new_step("set", file=_HUGE_PAGES + name, value=value) for name, value in _AS_LARGE]
+    steps = [one for one in program if one.verb != "memory" and one not in sets]
+    at = sum(one.form.declares for one in steps)
     return _as_text([new_step("memory", **sizes), *steps[:at], *sets, *steps[at:]])
 
 
@@ -74,9 +74,9 @@ def varied(dice: random.Random, seed: Program, weights: Mapping[str, int]) -> Pr
 
 _STATES = {
     "pageout": 5, "fork": 4, "place": 4, "write": 3, "uffd-wp": 3, "split": 3, "swap-in-part": 3,
-    **dict.fromkeys(("collapse", "soft-dirty", "hint", "migrating", "pin", "mprotect"), 2),
+    **dict.fromkeys(("collapse", "break", "soft-dirty", "hint", "migrating", "pin", "mprotect"), 2),
     **dict.fromkeys(("willneed", "cold", "free", "dontneed", "write-same", "merge", "mlock",
-                     "munmap", "mremap", "share-in-part", "twins", "split-entry", "break", "age",
+                     "munmap", "mremap", "share-in-part", "twins", "split-entry", "age",
                      "reclaim", "swap", "compact", "hog", "mthp", "uffd-keep", "large-folios",
                      "fail-early", "compress", "wait", "write-one"), 1),
 }  # fmt: skip
@@ -123,7 +123,10 @@ def _drawn(
         except (Misplaced, KeyError, IndexError, ValueError):  # it needs what is not there
             del drawn.steps[nr:]
             break
-        del drawn.steps[nr + MOST_DRAWN :]
+        added = min(MOST_DRAWN, len(drawn.steps) - nr)
+        if added and dice.randrange(3) == 0:  # what comes next is to meet it in the middle
+            added = 1 + dice.randrange(added)
+        del drawn.steps[nr + added :]
     return tuple(drawn.steps)
 
 

@@ -73,8 +73,9 @@ class Defect:
         return load_program(self.folder / "steps.program")
 
     def repair(self, kernel: str) -> Path:
-        """The patch for a kernel."""
-        return self.folder / f"repair-{kernel}.patch"
+        """The patch for a kernel: its own, or the one for all that have none."""
+        own = self.folder / f"repair-{kernel}.patch"
+        return own if own.exists() else self.folder / "repair.patch"
 
 
 def defects() -> list[Defect]:
@@ -110,7 +111,7 @@ def _part(defect: Defect) -> Iterator[str]:
         yield f"* ream finds wrong without the repair: `{defect.alarm}`."
     shown = f"hosted, and in guests of {', '.join(defect.guests)}."
     yield _filled(f"* Shown: {f'hosted only; {defect.unseen}' if defect.unseen else shown}", "  ")
-    yield f"* Repair: `{defect.folder.relative_to(CHECKOUT)}/repair-*.patch`\n"
+    yield f"* Repair: `{defect.folder.relative_to(CHECKOUT)}/repair*.patch`\n"
 
 
 def _searched() -> Iterator[str]:

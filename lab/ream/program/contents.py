@@ -328,7 +328,8 @@ class _Seen:
     def after_pwrite(self, its: Mapping[str, int], pages: Pages) -> Prediction:
         del pages
         obj = self.objects[its["file"]]
-        if obj.is_sealed:
+        if obj.is_sealed or its["flags"]:  # it may be refused, or be done in part
+            obj.is_sure = obj.is_sure and not its["flags"]
             return Prediction()
         for nr, page in enumerate(_range(its)):
             self._change(its["file"], (page,), self._written(nr, 0))

@@ -41,9 +41,15 @@ FILE_KINDS = {
     "secret": 6,
     "large": 7,
     "blocks": 8,
+    "limited": 9,
+    "frames": 10,
+    "faulted": 11,
+    "mixed": 12,
 }
 """zero: /dev/zero. readonly: on the disk, with contents. secret: memfd_secret(). large: on the
-disk, in large folios, as files of XFS. blocks: the same, with blocks of 16 KiB.
+disk, in large folios, as files of XFS. blocks: the same, with blocks of 16 KiB. limited: in
+hugetlbfs with room for this file, half of which is reserved. frames: memory of a device that
+remap_pfn_range() maps. faulted: the same by faults. mixed: by faults, half of it with references.
 """
 THP_ADVICE = {"always": 14, "never": 15}
 """MADV_HUGEPAGE and MADV_NOHUGEPAGE."""
@@ -152,12 +158,16 @@ _CONTROL: Mapping[str, Kind] = {
 _ANY = Option(Number("NUMBER", 0), default=0)
 _SEALS = {"no-more": 1, "shrink": 2, "grow": 4, "write": 8, "future-write": 16, "exec": 32}
 """F_SEAL_*: include/uapi/linux/fcntl.h"""
+_RW_FLAGS = {"nowait": 8, "dontcache": 128}
+"""RWF_*: include/uapi/linux/fs.h"""
 _UFFD_MODES = {"missing": 1, "wp": 2, "minor": 4}
 
 _FORMS = (
     Form("memory", process=False, declares=True, nr_optional=MOST_NODES - 1,
          operands={f"node{node}": Bytes() for node in range(MOST_NODES)}),
     Form("cpus", process=False, declares=True, operands={"nr": Number("NR", 1, MOST_CPUS)}),
+    Form("dma32", process=False, declares=True, operands={"nr": Bytes()}),
+    Form("slow", process=False, declares=True, operands={"nodes": Nodes()}),
     Form("boot", process=False, declares=True,
          operands={"name": Text("boot parameter", r"[a-z_.]{2,40}", "init_on_alloc"),
                    "value": Text("value", r"[\w.,:/*+-]{1,16}", "1")}),
@@ -213,8 +223,8 @@ _FORMS = (
     Form("truncate", process=False, operands={**_FILE, "nr": Number("PAGES", 0)}),
     Form("fallocate", process=False, operands=_FILE_PAGES, flags_argument="mode",
          flags={"keep": 1, "punch": 3, "collapse": 8, "zero": 16, "insert": 32}),
-    Form("pwrite", process=False, operands=_FILE_PAGES),
-    Form("pread", process=False, operands=_FILE_PAGES),
+    Form("pwrite", process=False, operands=_FILE_PAGES, flags=_RW_FLAGS),
+    Form("pread", process=False, operands=_FILE_PAGES, flags=_RW_FLAGS),
     Form("fadvise", process=False,
          operands={**_FILE_PAGES, "advice": Word("ADVICE", FILE_ADVICE)}),
     Form("fsync", process=False, operands=_FILE),

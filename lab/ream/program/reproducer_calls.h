@@ -29,6 +29,7 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
+#include <sys/uio.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -228,7 +229,9 @@ static long do_open(long file, long kind, long nr)
 {
 	if (file >= MOST_FILES)
 		return -EMFILE;
-	if (kind == 1 || kind == 5 || kind > 6)
+	if (kind > 9)	/* memory of a device, which only a driver has */
+		return -ENODEV;
+	if (kind == 1 || kind == 5 || kind == 7 || kind == 8)
 		files[file] = open(".", O_TMPFILE | O_RDWR, 0600);
 	else if (kind == 4)
 		files[file] = open("/dev/zero", O_RDWR);
@@ -236,7 +239,7 @@ static long do_open(long file, long kind, long nr)
 		files[file] = syscall(SYS_memfd_secret, 0);
 	else
 		files[file] = memfd_create("program", MFD_ALLOW_SEALING |
-					       (kind == 2 ? MFD_HUGETLB : 0));
+					       (kind == 2 || kind == 9 ? MFD_HUGETLB : 0));
 	if (files[file] < 0)
 		return -errno;
 	if (kind == 4)
@@ -521,24 +524,24 @@ static long in_pages(long bytes)
 	return bytes < 0 ? -errno : bytes / PAGE_BYTES;
 }
 
-static long do_pwrite(long file, long page, long nr)
+static long do_pwrite(long file, long page, long nr, long flags)
 {
 	char *from = calloc(nr, PAGE_BYTES);
+	const struct iovec all = { from, nr * PAGE_BYTES };
 	long returned;
 
 	for (long i = 0; i < nr; i++)
 		fill(from + i * PAGE_BYTES, value_of(line, i));
-	returned = in_pages(pwrite(files[file], from, nr * PAGE_BYTES,
-				   page * PAGE_BYTES));
+	returned = in_pages(pwritev2(files[file], &all, 1, page * PAGE_BYTES, flags));
 	free(from);
 	return returned;
 }
 
-static long do_pread(long file, long page, long nr)
+static long do_pread(long file, long page, long nr, long flags)
 {
 	char *to = malloc(nr * PAGE_BYTES);
-	long returned = in_pages(pread(files[file], to, nr * PAGE_BYTES,
-				       page * PAGE_BYTES));
+	const struct iovec all = { to, nr * PAGE_BYTES };
+	long returned = in_pages(preadv2(files[file], &all, 1, page * PAGE_BYTES, flags));
 
 	free(to);
 	return returned;

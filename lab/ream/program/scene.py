@@ -234,6 +234,10 @@ class Scene:
         self.nodes = len(sizes)
         return (_memory_call(step.line, sizes),)
 
+    def _do_dma32(self, step: Step) -> tuple[Call, ...]:
+        self._once(step.verb)
+        return (Call(step.line, step.verb, {"nr": step.number("nr") // PAGE_BYTES}),)
+
     def _do_cpus(self, step: Step) -> tuple[Call, ...]:
         self._once(step.verb)
         self.cpus = step.number("nr")

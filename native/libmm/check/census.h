@@ -106,6 +106,9 @@ void check_split_queued(struct folio *folio, unsigned long nr, unsigned long map
 void check_lists(void);			/* lists.c: LRU, split queues */
 void check_counters(void);		/* counters.c: nodes, zones, groups */
 void check_ksm(void);			/* ksm.c: what processes and all of KSM say */
+void begin_pools(void);			/* pool.c: huge pages, and to whom they are promised */
+void count_pool_page(struct folio *folio);
+void check_pools(void);
 void check_soft_dirty(void);		/* soft_dirty.c: what was written is noted */
 
 #endif

@@ -41,6 +41,7 @@ void begin_census(void)
 	memset(census.anon_folios, 0, sizeof(census.anon_folios));
 	memset(census.charged, 0, sizeof(census.charged));
 	memset(census.parts, 0, sizeof(census.parts));
+	begin_pools();
 }
 
 static void report_parts(void)
@@ -69,6 +70,7 @@ void check_everything(void)
 	check_free_memory();
 	check_caches();
 	check_frames();
+	check_pools();
 	check_swap();
 	check_lists();
 	check_counters();

@@ -92,7 +92,8 @@ static void check_rmap(struct folio *folio)
 	long found = 0, mapped = folio_mapcount(folio);
 	struct rmap_walk_control control = { .rmap_one = count_mapping, .arg = &found };
 
-	if (!mapped || folio_test_ksm(folio) || !folio_trylock(folio))
+	if (!mapped || folio_test_ksm(folio) || is_page_of_device(&folio->page) ||
+	    !folio_trylock(folio))
 		return;
 	rmap_walk(folio, &control);
 	folio_unlock(folio);
@@ -197,10 +198,12 @@ static void check_folio(struct folio *folio, unsigned long nr)
 	unsigned long mapped = check_mapcounts(folio, nr);
 	const int group = group_of(folio);
 
+	if (is_page_of_device(&folio->page))
+		refer(folio, 1);
 	check_references(folio, nr);
 	if (folio_test_locked(folio))
 		wrong("folio %#lx is locked, and no step is under way", folio_pfn(folio));
-	if (!folio_test_lru(folio))
+	if (!folio_test_lru(folio) && !is_page_of_device(&folio->page))
 		wrong("folio %#lx is in no list of LRU, so it is never reclaimed",
 		      folio_pfn(folio));
 	check_clean(folio, nr);
@@ -266,6 +269,7 @@ static void check_huge_page(struct folio *folio)
 {
 	long counted = census.huge_mappings[frame_of(&folio->page)];
 
+	count_pool_page(folio);
 	if (folio_ref_count(folio) && !folio_test_hwpoison(folio))
 		check_references(folio, folio_nr_pages(folio));
 	if (folio_entire_mapcount(folio) != counted)

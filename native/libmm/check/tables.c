@@ -9,6 +9,7 @@
 #include <linux/swap.h>
 #include <linux/userfaultfd_k.h>
 #include "census.h"
+#include "devices.h"
 #include "hosted.h"
 #include "steps.h"
 #include "trees.h"
@@ -20,6 +21,7 @@
  * @nr_entries: That are not empty, of all tables.
  * @nr_inside: Of these, in VMAs.
  * @ksm_zero_pages: Entries of the zero page that KSM made.
+ * @pool_pages: Pages of huge ones of the pool that entries map.
  * @table_bytes: Of tables of all levels, with those that are put aside.
  */
 struct space {
@@ -29,7 +31,61 @@ struct space {
 	long nr_inside;
 	long table_bytes;
 	long ksm_zero_pages;
+	long pool_pages;
 };
+
+/*
+ * Tables of huge pages that several mappings share: as often as they have been
+ * met, and the mapping for which their entries are counted.
+ */
+#define MOST_SHARED 64
+static struct shared_table {
+	unsigned long pfn;
+	int nr_met;
+	const struct vm_area_struct *vma;
+} shared_tables[MOST_SHARED];
+static int nr_shared;
+
+/* NULL: it is one that is not shared. */
+static struct shared_table *shared_table(unsigned long pfn)
+{
+	int i;
+
+	if (!ptdesc_pmd_pts_count(page_ptdesc(pfn_to_page(pfn))))
+		return NULL;
+	for (i = 0; i < nr_shared && shared_tables[i].pfn != pfn; i++)
+		;
+	if (i == MOST_SHARED)
+		give_up("more than %d tables are shared", MOST_SHARED);
+	if (i == nr_shared)
+		shared_tables[nr_shared++] = (struct shared_table){ .pfn = pfn };
+	return &shared_tables[i];
+}
+
+static bool is_counted_elsewhere(const struct vm_area_struct *vma, const pmd_t *at)
+{
+	struct shared_table *its = shared_table(__pa(at) >> PAGE_SHIFT);
+
+	if (!its)
+		return false;
+	its->vma = its->vma ?: vma;
+	return its->vma != vma;
+}
+
+static void check_shared_tables(void)
+{
+	int i;
+
+	for (i = 0; i < nr_shared; i++) {
+		struct page *page = pfn_to_page(shared_tables[i].pfn);
+		int nr = ptdesc_pmd_pts_count(page_ptdesc(page));
+
+		if (nr != shared_tables[i].nr_met - 1)
+			wrong("frame %#lx is a table that %d mappings share, and counts %d others",
+			      page_to_pfn(page), shared_tables[i].nr_met, nr);
+	}
+	nr_shared = 0;
+}
 
 static int kind_of(const struct folio *folio)
 {
@@ -62,11 +118,27 @@ static void check_anonymous(struct vm_area_struct *vma, unsigned long address, s
 		      address);
 }
 
+/* Memory of a device has no mapping of its own. */
+static bool check_page_of_device(struct vm_area_struct *vma, unsigned long address,
+				 const struct page *page)
+{
+	pgoff_t index = linear_page_index(vma, address);
+
+	if (!is_page_of_device(page))
+		return false;
+	if (!vma->vm_file || page_of_device(vma->vm_file, index) != page)
+		wrong("%#lx maps frame %#lx of a device, which is not its page %#lx",
+		      address, page_to_pfn(page), index);
+	return true;
+}
+
 static void check_page_of_file(struct vm_area_struct *vma, unsigned long address,
 			       struct page *page, bool is_writable)
 {
 	struct folio *folio = page_folio(page);
 
+	if (check_page_of_device(vma, address, page))
+		return;
 	if (is_writable && !(vma->vm_flags & VM_SHARED))
 		wrong("%#lx is a page of a file, and writable in a private mapping", address);
 	if (!vma->vm_file || folio->mapping != vma->vm_file->f_mapping)
@@ -93,9 +165,9 @@ static void check_flags(struct vm_area_struct *vma, unsigned long address, unsig
 		wrong("%#lx is a page of a shadow stack by its bits: %#lx", address, entry);
 }
 
-/* A frame that entries map, of @nr pages; what is not counted returns false. */
+/* A frame that an entry maps. Whether it is counted: not if it is by its frame alone. */
 static bool check_mapped(struct vm_area_struct *vma, unsigned long address, unsigned long pfn,
-			 bool is_writable)
+			 bool is_writable, bool is_by_frame)
 {
 	struct page *page;
 
@@ -109,6 +181,9 @@ static bool check_mapped(struct vm_area_struct *vma, unsigned long address, unsi
 		return false;
 	}
 	page = pfn_to_page(pfn);
+	if (is_by_frame && !is_page_of_device(page))
+		wrong("%#lx maps frame %#lx without a reference, which is no device's",
+		      address, pfn);
 	if (is_huge_zero_folio(page_folio(page))) {
 		if (is_writable)
 			wrong("%#lx maps the huge zero page, and is writable", address);
@@ -118,7 +193,7 @@ static bool check_mapped(struct vm_area_struct *vma, unsigned long address, unsi
 		check_anonymous(vma, address, page, is_writable);
 	else
 		check_page_of_file(vma, address, page, is_writable);
-	return true;
+	return !is_by_frame;
 }
 
 /* --- entries ----------------------------------------------------------- */
@@ -175,7 +250,7 @@ static void count_pte(struct space *space, struct vm_area_struct *vma, unsigned 
 	}
 	check_flags(vma, address, pte_val(pte), pte_uffd(pte));
 	space->ksm_zero_pages += is_ksm_zero_pte(pte);
-	if (!check_mapped(vma, address, pte_pfn(pte), pte_write(pte)))
+	if (!check_mapped(vma, address, pte_pfn(pte), pte_write(pte), pte_special(pte)))
 		return;
 	folio = page_folio(pte_page(pte));
 	census.mappings[frame_of(pte_page(pte))]++;
@@ -185,9 +260,10 @@ static void count_pte(struct space *space, struct vm_area_struct *vma, unsigned 
 }
 
 static void count_huge(struct space *space, struct vm_area_struct *vma, unsigned long address,
-		       pmd_t pmd)
+		       pmd_t *at)
 {
 	struct folio *folio;
+	pmd_t pmd = *at;
 	bool is_counted;
 
 	space->nr_inside++;
@@ -202,10 +278,14 @@ static void count_huge(struct space *space, struct vm_area_struct *vma, unsigned
 	if (vma_is_anonymous(vma))
 		space->table_bytes += PTRS_PER_PTE * sizeof(pte_t);	/* put aside for a split */
 	check_flags(vma, address, pmd_val(pmd), pmd_uffd(pmd));
-	is_counted = check_mapped(vma, address, pmd_pfn(pmd), pmd_write(pmd));
+	is_counted = check_mapped(vma, address, pmd_pfn(pmd), pmd_write(pmd), false);
 	if (!is_counted)
 		return;
 	folio = page_folio(pmd_page(pmd));
+	if (folio_test_hugetlb(folio))
+		space->pool_pages += HPAGE_PMD_NR;
+	if (is_counted_elsewhere(vma, at))
+		return;
 	census.huge_mappings[frame_of(&folio->page)]++;
 	if (pmd_dirty(pmd))
 		memset(&census.is_dirty[frame_of(&folio->page)], true, HPAGE_PMD_NR);
@@ -238,7 +318,7 @@ static void walk_vma(struct space *space, struct vm_area_struct *vma)
 		if (!pmd || pmd_none(*pmd))
 			continue;
 		if (!(pmd_val(*pmd) & _PAGE_PRESENT) || pmd_leaf(*pmd)) {
-			count_huge(space, vma, address, *pmd);
+			count_huge(space, vma, address, pmd);
 			continue;
 		}
 		pte = pte_offset_kernel(pmd, address);
@@ -274,9 +354,13 @@ static void walk_ptes(struct space *space, pmd_t pmd)
 static void walk_pmds(struct space *space, pud_t pud)
 {
 	pmd_t *pmd = pud_pgtable(pud);
+	struct shared_table *shared = shared_table(__pa(pmd) >> PAGE_SHIFT);
 	int i;
 
-	count_table(space, __pa(pmd) >> PAGE_SHIFT);
+	if (shared && shared->nr_met++)
+		space->table_bytes += PAGE_SIZE;
+	else
+		count_table(space, __pa(pmd) >> PAGE_SHIFT);
 	for (i = 0; i < PTRS_PER_PMD; i++) {
 		if (pmd_none(pmd[i]))
 			continue;
@@ -345,6 +429,11 @@ static void check_sizes(struct space *space, struct mm_struct *mm, long nr, long
 	if (space->nr_entries != space->nr_inside)
 		wrong("process %d: its tables have %ld entries, %ld of them in VMAs",
 		      space->process->number, space->nr_entries, space->nr_inside);
+	/* What was mapped in a table that is shared is of who has mapped it. */
+	if (atomic_long_read(&mm->hugetlb_usage) != space->pool_pages && !tables_may_be_shared)
+		wrong("process %d: hugetlb_usage is %ld, and entries map %ld pages of the pool",
+		      space->process->number, atomic_long_read(&mm->hugetlb_usage),
+		      space->pool_pages);
 	if (mm_pgtables_bytes(mm) != space->table_bytes)
 		wrong("process %d: its tables are counted as %lu bytes, and have %ld",
 		      space->process->number, mm_pgtables_bytes(mm), space->table_bytes);
@@ -390,4 +479,5 @@ void check_address_spaces(void)
 	for (number = 0; number < MOST_PROCESSES; number++)
 		if (process_of(number) && mm_of(process_of(number)))
 			check_space(process_of(number));
+	check_shared_tables();
 }

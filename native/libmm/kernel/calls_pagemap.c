@@ -145,7 +145,7 @@ static struct bits categories_of(struct vm_area_struct *vma, unsigned long addre
 	bits.any |= userfaultfd_wp(vma) ? 0 : PAGE_IS_WRITTEN;
 	if (folio && !folio_test_anon(folio))
 		bits.set |= PAGE_IS_FILE;
-	if (entry.state == IS_PRESENT && !folio)
+	if (entry.state == IS_PRESENT && !folio && !entry.is_by_frame)
 		bits.set |= PAGE_IS_PFNZERO;
 	if (entry.state == IS_BROKEN || is_vm_hugetlb_page(vma))
 		bits.any |= PAGE_IS_FILE;

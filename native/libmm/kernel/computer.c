@@ -98,6 +98,17 @@ long step_cpus(long nr)
 	return 0;
 }
 
+/* The first frames are those that devices of 32 bits reach. */
+long step_dma32(long nr)
+{
+	if (system_state == SYSTEM_RUNNING)
+		return 0;
+	if (nr < 0 || nr % PAGES_PER_SECTION)
+		refuse("dma32", "it has whole 128 MiB");
+	computer.nr_dma32 = nr;
+	return 0;
+}
+
 #define MOST_PARAMETERS 8
 #define MOST_PARAMETER_BYTES 64
 
@@ -268,10 +279,16 @@ static void __init declare_memory(void)
 		give_up("there is no place for the memory of CMA");
 }
 
+static unsigned long __init end_of_dma32(void)
+{
+	return computer.nr_dma32 ? min(LIBMM_FIRST_PFN + computer.nr_dma32, max_pfn) : 0;
+}
+
 #ifdef HAVE_MM_CORE_INIT_EARLY
 void __init arch_zone_limits_init(unsigned long *most)
 {
 	HOST_STUB("duplicated");
+	most[ZONE_DMA32] = end_of_dma32();
 	most[ZONE_NORMAL] = max_pfn;
 }
 
@@ -288,7 +305,9 @@ void __init mem_init(void)
 
 static void __init describe_memory(void)
 {
-	unsigned long most[MAX_NR_ZONES] = { [ZONE_NORMAL] = max_pfn };
+	unsigned long most[MAX_NR_ZONES] = {
+		[ZONE_DMA32] = end_of_dma32(), [ZONE_NORMAL] = max_pfn,
+	};
 
 	sparse_init();
 	free_area_init(most);
@@ -371,6 +390,7 @@ void __init boot_computer(void)
 	host_place_contents(0, NULL);
 	host_place_map(0, (void *)LIBMM_MAP_ADDRESS);
 	jump_label_init();
+	set_cpu_cap(&boot_cpu_data, X86_FEATURE_GBPAGES);	/* for a pool of such pages */
 	set_parameters(true);
 	declare_memory();
 	describe_memory();
@@ -412,6 +432,7 @@ void __init boot_computer(void)
 	start_nodes();
 	seq_file_init();
 	sysctl_init_bases();
+	say_distances();
 	run_initcalls();
 	start_disk();
 	ksm_use_zero_pages = true;

@@ -346,7 +346,10 @@ static long use_parameter(const char *path, bool writes)
 /* --- files of groups --------------------------------------------------- */
 
 static struct cgroup_subsys_state *group_in_use;
-static struct cftype *types[8];
+static struct {
+	const struct cgroup_subsys *subsystem;
+	struct cftype *its;
+} types[12];
 static unsigned int nr_types;
 
 int cgroup_add_dfl_cftypes(struct cgroup_subsys *subsystem, struct cftype *its)
@@ -354,7 +357,8 @@ int cgroup_add_dfl_cftypes(struct cgroup_subsys *subsystem, struct cftype *its)
 	HOST_STUB("custom");
 	if (nr_types == ARRAY_SIZE(types))
 		give_up("more than %zu lists of files of groups", ARRAY_SIZE(types));
-	types[nr_types++] = its;
+	types[nr_types].subsystem = subsystem;
+	types[nr_types++].its = its;
 	return 0;
 }
 
@@ -399,16 +403,20 @@ static long use_type(struct cftype *type, bool writes, size_t bytes)
 
 static long use_group(const char *path, bool writes, size_t bytes)
 {
-	struct mem_cgroup *memory = memory_of_group(*path - '0');
+	const int group = *path - '0';
+	bool is_huge = strstarts(path + 1, "/hugetlb.");
 	struct cftype *type;
 	unsigned int i;
 
-	if (!memory || !strstarts(path + 1, "/memory."))
+	if (!memory_of_group(group) || !(is_huge || strstarts(path + 1, "/memory.")))
 		return -ENOENT;
-	group_in_use = &memory->css;
+	group_in_use = is_huge ? huge_pages_of_group(group) : &memory_of_group(group)->css;
+	if (!group_in_use)
+		return -ENOENT;
+	path = strchr(path, '.') + 1;
 	for (i = 0; i < nr_types; i++)
-		for (type = types[i]; *type->name; type++)
-			if (!strcmp(path + strlen("0/memory."), type->name))
+		for (type = types[i].its; *type->name; type++)
+			if (types[i].subsystem == group_in_use->ss && !strcmp(path, type->name))
 				return use_type(type, writes, bytes);
 	return -ENOENT;
 }

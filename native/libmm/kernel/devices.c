@@ -206,11 +206,22 @@ static void attach_blocks(struct folio *folio)
 		folio_attach_private(folio, mapping->host);
 }
 
+/* How write_begin_get_folio() gets folios for file systems that know who writes. */
+static fgf_t how_to_write(writer_t writer)
+{
+#ifdef HAVE_WRITE_BEGIN_OF_KIOCB
+	return FGP_WRITEBEGIN |
+	       (writer && writer->ki_flags & IOCB_DONTCACHE ? FGP_DONTCACHE : 0);
+#else
+	return FGP_WRITEBEGIN;
+#endif
+}
+
 static int begin_write(writer_t writer, struct address_space *mapping, loff_t at,
 		       unsigned int bytes, struct folio **result, void **data)
 {
 	const bool is_large = has_large_folios(mapping);
-	struct folio *folio = __filemap_get_folio(mapping, at >> PAGE_SHIFT, FGP_WRITEBEGIN |
+	struct folio *folio = __filemap_get_folio(mapping, at >> PAGE_SHIFT, how_to_write(writer) |
 						  (is_large ? fgf_set_order(bytes) : 0),
 						  mapping_gfp_mask(mapping));
 
@@ -359,7 +370,12 @@ static int sync_file(struct file *file, loff_t at, loff_t end, int data_only)
 	return file_write_and_wait_range(file, at, end);
 }
 
+#ifndef FOP_DONTCACHE
+#define FOP_DONTCACHE 0
+#endif
+
 static const struct file_operations disk_file_operations = {
+	.fop_flags = FOP_DONTCACHE,
 	.read_iter = generic_file_read_iter,
 	.write_iter = generic_file_write_iter,
 	.mmap = generic_file_mmap,
@@ -417,6 +433,7 @@ int put_on_disk(struct file *file, unsigned long nr_pages)
 	/* fsync() of ramfs does nothing. */
 	inode->i_fop = &disk_file_operations;
 	file->f_op = &disk_file_operations;
+	file->f_mode |= FMODE_NOWAIT;
 	inode->i_mapping->a_ops = &disk_operations;
 	clear_bit(AS_UNEVICTABLE, &inode->i_mapping->flags);
 	mapping_set_gfp_mask(inode->i_mapping, GFP_HIGHUSER_MOVABLE);

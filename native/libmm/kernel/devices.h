@@ -7,6 +7,7 @@
 
 void start_nodes(void);	/* before initcalls */
 void start_disk(void);	/* behind them */
+void say_distances(void);	/* hotplug.c: of nodes that are slow; before initcalls */
 
 struct file;
 struct folio;
@@ -26,5 +27,19 @@ void *page_on_disk(const struct inode *inode, pgoff_t index);
 /* Swap to a file on the disk. @nr_pages: it is made with so many; 0: it is there already. */
 long turn_swap_on(unsigned long nr_pages, long flags);
 long turn_swap_off(void);
+
+/* mapped.c: when and how the entries of a device's memory are made. */
+enum mapped_how {
+	AT_ONCE,	/* remap_pfn_range() */
+	BY_FRAME,	/* by faults: vmf_insert_pfn() */
+	MIXED,		/* by faults: each other page has no reference */
+};
+
+/* A device with so much memory; its file. */
+int open_device(enum mapped_how how, unsigned long nr_pages);
+
+/* NULL: it is no device, or has less. */
+struct page *page_of_device(const struct file *file, pgoff_t index);
+bool is_page_of_device(const struct page *page);
 
 #endif

@@ -31,6 +31,8 @@ struct entry entry_at(struct mm_struct *mm, unsigned long address)
 		entry.state = IS_PRESENT;
 		entry.is_soft_dirty = pte_soft_dirty(pte);
 		entry.is_protected = pte_uffd(pte);
+		entry.is_by_frame = !found.is_huge && pte_special(pte) &&
+				    !is_zero_pfn(pte_pfn(pte));
 		entry.is_writable = pte_write(pte);
 		entry.number = within + (found.is_huge ? pmd_pfn(__pmd(*found.at)) : pte_pfn(pte));
 		return entry;
@@ -51,7 +53,8 @@ struct folio *folio_at(const struct entry *entry)
 {
 	struct folio *folio;
 
-	if ((entry->state != IS_PRESENT && entry->state != IS_MOVING) || !is_ram(entry->number))
+	if ((entry->state != IS_PRESENT && entry->state != IS_MOVING) || entry->is_by_frame ||
+	    !is_ram(entry->number))
 		return NULL;
 	folio = page_folio(pfn_to_page(entry->number));
 	return is_zero_pfn(entry->number) || is_huge_zero_folio(folio) ? NULL : folio;

@@ -15,6 +15,7 @@ enum entry_state { IS_NONE, IS_PRESENT, IS_SWAPPED, IS_MOVING, IS_MARKER, IS_BRO
  * @is_writable: The process may write without a fault.
  * @is_soft_dirty: It has its own bit for that; its VMA may have another one.
  * @is_protected: userfaultfd is told of accesses.
+ * @is_by_frame: It is of a frame without a reference, which is a device's.
  * @is_guard: Accesses are errors.
  */
 struct entry {
@@ -24,12 +25,13 @@ struct entry {
 	bool is_writable;
 	bool is_soft_dirty;
 	bool is_protected;
+	bool is_by_frame;
 	bool is_guard;
 };
 
 struct entry entry_at(struct mm_struct *mm, unsigned long address);
 
-/* NULL: it maps none, or pages of zeros, which are not counted. */
+/* NULL: it maps none, or pages of zeros or of a device, which are not counted. */
 struct folio *folio_at(const struct entry *entry);
 
 #endif

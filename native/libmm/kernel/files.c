@@ -5,10 +5,13 @@
 #include <linux/fs.h>
 #include <linux/fadvise.h>
 #include <linux/falloc.h>
+#include <linux/init_syscalls.h>
 #include <linux/memfd.h>
 #include <uapi/linux/memfd.h>
 #include <linux/mm.h>
+#include <linux/resume_user_mode.h>
 #include <linux/shmem_fs.h>
+#include <linux/uio.h>
 #include <asm/ptrace.h>
 #include "devices.h"
 #include "hosted.h"
@@ -19,8 +22,9 @@ SYSTEM_CALL(memfd_secret);
 SYSTEM_CALL(openat);
 SYSTEM_CALL(ftruncate);
 SYSTEM_CALL(fallocate);
-SYSTEM_CALL(pread64);
-SYSTEM_CALL(pwrite64);
+SYSTEM_CALL(preadv2);
+SYSTEM_CALL(pwritev2);
+SYSTEM_CALL(close);
 SYSTEM_CALL(fadvise64);
 SYSTEM_CALL(fsync);
 SYSTEM_CALL(fcntl);
@@ -29,7 +33,10 @@ SYSTEM_CALL(fcntl);
 #define MOST_AT_ONCE 512L	/* of files with large folios; as many as the buffer has */
 #define WORDS (PAGE_SIZE / sizeof(u64))
 
-enum file_kind { SHMEM, ON_DISK, HUGETLB, SHMEM_HUGE, DEV_ZERO, READ_ONLY, SECRET, LARGE, BLOCKS };
+enum file_kind {
+	SHMEM, ON_DISK, HUGETLB, SHMEM_HUGE, DEV_ZERO, READ_ONLY, SECRET, LARGE, BLOCKS,
+	LIMITED, FRAMES, FAULTED, MIXED_MEMORY
+};
 
 #define BLOCK_ORDER 2	/* of a block of BLOCKS */
 
@@ -96,6 +103,39 @@ static int map_zero(struct file *file, struct vm_area_struct *vma)
 
 static const struct file_operations zero_operations = { .mmap = map_zero };
 
+#define LIMITED_FOLDER "/limited"
+
+/*
+ * hugetlbfs with room for this file, and half of it reserved from the
+ * beginning, or without that where the pool has too little.
+ */
+static long open_limited(long number, long nr_pages)
+{
+	unsigned long kib = ALIGN(nr_pages, HPAGE_PMD_NR) << (PAGE_SHIFT - 10);
+	static char options[PAGE_SIZE];	/* mount(2) takes a page of them */
+	char name[32];
+	int error;
+
+	snprintf(name, sizeof(name), LIMITED_FOLDER "%ld", number);
+	init_mkdir(name, 0700);
+	snprintf(options, sizeof(options), "size=%luK,min_size=%luK", kib,
+		 kib / 2 >> 11 << 11);
+	error = init_mount("hugetlbfs", name, "hugetlbfs", 0, options);
+	if (error) {
+		snprintf(options, sizeof(options), "size=%luK", kib);
+		error = init_mount("hugetlbfs", name, "hugetlbfs", 0, options);
+	}
+	if (error)
+		return error;
+	snprintf(name, sizeof(name), LIMITED_FOLDER "%ld/a", number);
+	return call(__x64_sys_openat, AT_FDCWD, (long)name, O_RDWR | O_CREAT, 0600, 0, 0);
+}
+
+static bool is_of_device(enum file_kind kind)
+{
+	return kind == FRAMES || kind == FAULTED || kind == MIXED_MEMORY;
+}
+
 static bool is_on_disk(enum file_kind kind)
 {
 	return kind == ON_DISK || kind == READ_ONLY || kind == LARGE || kind == BLOCKS;
@@ -105,7 +145,12 @@ static long open_kind(long number, enum file_kind kind, long nr_pages)
 {
 	if (is_on_disk(kind))
 		return open_on_disk(number, kind, nr_pages);
+	if (is_of_device(kind))
+		return open_device(kind == FRAMES ? AT_ONCE : kind == FAULTED ? BY_FRAME : MIXED,
+				   nr_pages);
 	switch (kind) {
+	case LIMITED:
+		return open_limited(number, nr_pages);
 	case DEV_ZERO:
 		return anon_inode_getfd("zero", &zero_operations, NULL, O_RDWR);
 	case SECRET:
@@ -147,7 +192,7 @@ long step_open(long number, long kind, long nr_pages)
 	struct user_file *file;
 	long fd;
 
-	if (kind < 0 || kind > BLOCKS)
+	if (kind < 0 || kind > MIXED_MEMORY)
 		return -EINVAL;
 	fd = open_kind(number, kind, nr_pages);
 	if (fd < 0)
@@ -160,11 +205,12 @@ long step_open(long number, long kind, long nr_pages)
 	if (kind == SHMEM_HUGE)
 		make_huge(file->file);
 	/* khugepaged makes huge pages of others, too. */
-	file->may_be_huge = kind == READ_ONLY || (!is_on_disk(kind) && kind != SECRET);
+	file->may_be_huge = kind == READ_ONLY ||
+			    (!is_on_disk(kind) && !is_of_device(kind) && kind != SECRET);
 	file->at_once = kind == LARGE || kind == BLOCKS ? MOST_AT_ONCE : AT_ONCE;
 	if (kind == READ_ONLY)
 		fill_on_disk(file);
-	if (is_on_disk(kind) || kind == DEV_ZERO)
+	if (is_on_disk(kind) || is_of_device(kind) || kind == DEV_ZERO)
 		return 0;
 	return call(__x64_sys_ftruncate, fd, nr_pages << PAGE_SHIFT, 0, 0, 0, 0);
 }
@@ -232,7 +278,17 @@ long step_fallocate(long number, long mode, long page, long nr)
 	return error;
 }
 
-long step_pwrite(long number, long page, long nr)
+/* preadv2(2): the whole buffer, or less of it. */
+static long transfer(system_call_t function, const struct user_file *file, long page, long nr,
+		     long flags)
+{
+	static struct iovec piece;
+
+	piece = (struct iovec){ buffer, nr << PAGE_SHIFT };
+	return call(function, file->fd, (long)&piece, 1, page << PAGE_SHIFT, 0, flags);
+}
+
+long step_pwrite(long number, long page, long nr, long flags)
 {
 	struct user_file *file = file_of(number);
 	long done, i;
@@ -246,8 +302,7 @@ long step_pwrite(long number, long page, long nr)
 			buffer[i * WORDS] = value_of_step(done + i);
 			buffer[i * WORDS + WORDS - 1] = buffer[i * WORDS];
 		}
-		bytes = call(__x64_sys_pwrite64, file->fd, (long)buffer, most << PAGE_SHIFT,
-			     (page + done) << PAGE_SHIFT, 0, 0);
+		bytes = transfer(__x64_sys_pwritev2, file, page + done, most, flags);
 		if (bytes <= 0)
 			return bytes;
 		most = bytes >> PAGE_SHIFT;
@@ -260,7 +315,7 @@ long step_pwrite(long number, long page, long nr)
 	return done;
 }
 
-long step_pread(long number, long page, long nr)
+long step_pread(long number, long page, long nr, long flags)
 {
 	struct user_file *file = file_of(number);
 	long done, i;
@@ -268,9 +323,8 @@ long step_pread(long number, long page, long nr)
 	if (!is_within(file, page, nr))
 		return -EINVAL;
 	for (done = 0; done < nr; done += i) {
-		long bytes = call(__x64_sys_pread64, file->fd, (long)buffer,
-				  min(nr - done, file->at_once) << PAGE_SHIFT,
-				  (page + done) << PAGE_SHIFT, 0, 0);
+		long bytes = transfer(__x64_sys_preadv2, file, page + done,
+				      min(nr - done, file->at_once), flags);
 
 		if (bytes <= 0)
 			return bytes ?: done;
@@ -309,4 +363,28 @@ long step_seal(long number, long seals)
 
 	return file && file->file ?
 	       call(__x64_sys_fcntl, file->fd, F_ADD_SEALS, seals, 0, 0, 0) : -EINVAL;
+}
+
+/* What files hold goes with the last references to them. */
+void close_files(void)
+{
+	long number;
+	char name[32];
+
+	for (number = 0; number < MOST_FILES; number++) {
+		struct file *file = files[number].file;
+
+		if (!file)
+			continue;
+		files[number].file = NULL;
+		call(__x64_sys_close, files[number].fd, 0, 0, 0, 0, 0);
+		fput(file);
+		resume_user_mode_work(NULL);
+		flush_delayed_fput();
+		snprintf(name, sizeof(name), LIMITED_FOLDER "%ld/a", number);
+		if (!init_unlink(name)) {
+			snprintf(name, sizeof(name), LIMITED_FOLDER "%ld", number);
+			init_umount(name, 0);
+		}
+	}
 }

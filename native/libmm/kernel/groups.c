@@ -13,17 +13,20 @@
 #include "hosted.h"
 #include "patched.h"
 
-extern struct cgroup_subsys memory_cgrp_subsys;
+extern struct cgroup_subsys memory_cgrp_subsys, hugetlb_cgrp_subsys;
 
 struct css_set init_css_set;
 struct cgroup_root cgrp_dfl_root;
 struct static_key_true memory_cgrp_subsys_enabled_key = STATIC_KEY_TRUE_INIT;
 struct static_key_true memory_cgrp_subsys_on_dfl_key = STATIC_KEY_TRUE_INIT;
+struct static_key_true hugetlb_cgrp_subsys_enabled_key = STATIC_KEY_TRUE_INIT;
+struct static_key_true hugetlb_cgrp_subsys_on_dfl_key = STATIC_KEY_TRUE_INIT;
 
 static struct group {
 	struct cgroup *cgroup;
 	struct css_set set;
 	struct cgroup_subsys_state *css;
+	struct cgroup_subsys_state *huge;
 } groups[MOST_GROUPS];
 static int nr_groups;
 
@@ -31,12 +34,10 @@ static void released(struct percpu_ref *ref)
 {
 }
 
-static int bring_online(struct cgroup_subsys_state *css, struct cgroup_subsys_state *parent,
-			int number)
+static void init_css(struct cgroup_subsys_state *css, struct cgroup_subsys *subsystem,
+		     struct cgroup_subsys_state *parent, int number)
 {
-	int error;
-
-	css->ss = &memory_cgrp_subsys;
+	css->ss = subsystem;
 	css->parent = parent;
 	css->id = number + 1;
 	css->serial_nr = number + 1;
@@ -45,10 +46,39 @@ static int bring_online(struct cgroup_subsys_state *css, struct cgroup_subsys_st
 	INIT_LIST_HEAD(&css->children);
 	if (parent)
 		list_add_tail_rcu(&css->sibling, &parent->children);
+}
+
+static int bring_online(struct cgroup_subsys_state *css, struct cgroup_subsys_state *parent,
+			int number)
+{
+	int error;
+
+	init_css(css, &memory_cgrp_subsys, parent, number);
 	error = memory_cgrp_subsys.css_online(css);
 	if (!error)
 		css->flags |= CSS_ONLINE;
 	return error;
+}
+
+/* The controller of huge pages has no more to do when a group comes up. */
+static int add_huge_pages(struct group *group, struct cgroup *cgroup, struct css_set *set,
+			  int number)
+{
+#ifdef CONFIG_CGROUP_HUGETLB
+	struct cgroup_subsys_state *parent = number ? groups[0].huge : NULL, *css;
+
+	css = hugetlb_cgrp_subsys.css_alloc(parent);
+	if (IS_ERR(css))
+		return PTR_ERR(css);
+	init_css(css, &hugetlb_cgrp_subsys, parent, number);
+	css->flags |= number ? CSS_ONLINE : CSS_ONLINE | CSS_NO_REF;
+	css->cgroup = cgroup;
+	set->subsys[hugetlb_cgrp_id] = css;
+	group->huge = css;
+	return number ? percpu_ref_init(&css->refcnt, released, 0, GFP_KERNEL) : 0;
+#else
+	return 0;
+#endif
 }
 
 void start_groups(void)
@@ -59,6 +89,7 @@ void start_groups(void)
 	init_task.cgroups = &init_css_set;
 	if (wants_no_groups()) {
 		static_branch_disable(&memory_cgrp_subsys_enabled_key);
+		static_branch_disable(&hugetlb_cgrp_subsys_enabled_key);
 		return;
 	}
 	css = memory_cgrp_subsys.css_alloc(NULL);
@@ -69,7 +100,8 @@ void start_groups(void)
 	groups[0].css = css;
 	cgroup_add_dfl_cftypes(&memory_cgrp_subsys, memory_cgrp_subsys.dfl_cftypes);
 	cgroup_add_legacy_cftypes(&memory_cgrp_subsys, memory_cgrp_subsys.legacy_cftypes);
-	if (bring_online(css, NULL, nr_groups++))
+	if (add_huge_pages(&groups[0], css->cgroup, &init_css_set, 0) ||
+	    bring_online(css, NULL, nr_groups++))
 		give_up("the root cgroup does not come up");
 }
 
@@ -96,6 +128,7 @@ int make_group(void)
 	group->set.dfl_cgrp = group->cgroup;
 	group->css = css;
 	error = percpu_ref_init(&css->refcnt, released, 0, GFP_KERNEL) ?:
+		add_huge_pages(group, group->cgroup, &group->set, nr_groups) ?:
 		bring_online(css, groups[0].css, nr_groups);
 	return error ?: nr_groups++;
 }
@@ -112,6 +145,11 @@ struct mem_cgroup *memory_of_group(int number)
 	if (number < 0 || number >= nr_groups)
 		return NULL;
 	return mem_cgroup_from_css(groups[number].css);
+}
+
+struct cgroup_subsys_state *huge_pages_of_group(int number)
+{
+	return number < 0 || number >= nr_groups ? NULL : groups[number].huge;
 }
 
 void charge_objects_of(struct task_struct *task)

@@ -15,6 +15,7 @@ int make_group(void);
 /* What holds a task in a group; NULL: there is none of this number. */
 struct css_set *set_of_group(int number);
 struct mem_cgroup *memory_of_group(int number);
+struct cgroup_subsys_state *huge_pages_of_group(int number);	/* a struct hugetlb_cgroup */
 
 /* The group of a task pays for its objects of slabs, too; and that of the current one does not. */
 void charge_objects_of(struct task_struct *task);

@@ -32,12 +32,14 @@
  * @nr_nodes: Nodes that have memory.
  * @node_frames: Frames of each.
  * @nr_frames: Of all together.
+ * @nr_dma32: The first ones, which are ZONE_DMA32; 0: there is no such zone.
  */
 struct computer {
 	unsigned int nr_cpus;
 	unsigned int nr_nodes;
 	unsigned long node_frames[MOST_NODES];
 	unsigned long nr_frames;
+	unsigned long nr_dma32;
 };
 
 extern struct computer computer;

@@ -135,6 +135,8 @@ void read_declarations(const char *text)
 		if ((void *)line.step->run == (void *)step_memory ||
 		    (void *)line.step->run == (void *)step_cpus ||
 		    (void *)line.step->run == (void *)step_boot ||
+		    (void *)line.step->run == (void *)step_dma32 ||
+		    (void *)line.step->run == (void *)step_slow ||
 		    (void *)line.step->run == (void *)step_measure)
 			run_step(line.step, line.arguments);
 }
@@ -282,8 +284,12 @@ void run_program(const struct libmm_task *task)
 	if (task->checks && !is_over())
 		check_everything();
 	last = digest();
-	if (task->checks && !is_over())
+	if (task->checks && !is_over()) {
 		check_what_is_left();
+		close_files();
+		settle();
+		check_everything();
+	}
 	report("{\"end\": null, \"alarms\": %lu, \"digest\": \"%016llx\"}", nr_alarms, last);
 }
 

@@ -81,10 +81,13 @@ void end_uffd_wp_of_file(unsigned int file, unsigned long index, unsigned long n
 			for (; page < end; page++) {
 				struct user_page *its = &process->pages[page];
 
-				if ((its->kind == SHARED_FILE || its->kind == PRIVATE_FILE) &&
-				    its->file == file && its->index >= index &&
-				    its->index - index < nr)
-					its->is_uffd_wp = false;
+				if ((its->kind != SHARED_FILE && its->kind != PRIVATE_FILE) ||
+				    its->file != file || its->index < index ||
+				    its->index - index >= nr)
+					continue;
+				its->is_uffd_wp = false;
+				/* So is its marker, in the pool of huge pages. */
+				its->may_be_gone |= its->is_poisoned;
 			}
 		}
 	}

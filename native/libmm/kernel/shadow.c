@@ -394,7 +394,11 @@ void look_at_pages(struct process *process,
 		unsigned long end = page + vma_pages(vma);
 
 		for (; page < end && end <= MOST_USER_PAGES; page++)
-			look(process, vma, page);
+			if (is_vm_hugetlb_page(vma) && !userfaultfd_wp(vma) &&
+			    !translate(vma->vm_mm, address_of_page(page)).at)
+				page |= HPAGE_PMD_NR - 1;	/* none of it is there */
+			else
+				look(process, vma, page);
 	}
 }
 

@@ -8,7 +8,7 @@
 #define MOST_PROCESSES 16
 #define MOST_FILES 64		/* those of the program, and behind them memory shared by fork */
 #define MOST_USER_PAGES (1UL << 20)	/* of a process, from LIBMM_USER_ADDRESS on */
-#define MOST_FILE_PAGES (1UL << 16)
+#define MOST_FILE_PAGES (1UL << 19)
 #define MOST_ARGUMENTS 8
 
 /* --- program.c --------------------------------------------------------- */
@@ -116,6 +116,7 @@ struct user_file {
 struct user_file *file_of(long number);	/* NULL: there is none */
 bool is_zero_device(long number);	/* of a file that exists */
 int new_shared_memory(unsigned long nr_pages);	/* its number; negative: too many */
+void close_files(void);
 bool is_in_swap_with_others(struct address_space *mapping, unsigned long index,
 			    unsigned long first, unsigned long end);
 
@@ -194,6 +195,9 @@ void see_discard(struct process *process, unsigned long page, unsigned long nr, 
 void see_fork(struct process *parent, struct process *child);
 void see_truncation(unsigned int file, unsigned long nr_pages);
 void see_end(struct process *process);
+
+/* A mapping is so large that others may have the same table of huge pages. */
+extern bool tables_may_be_shared;
 
 /* A mapping was refused, or a move failed in part: Committed_AS is what it is from then on. */
 extern bool promises_may_be_lost;

@@ -6,6 +6,7 @@
 #include <linux/anon_inodes.h>
 #include <linux/file.h>
 #include <linux/fs.h>
+#include <linux/hugetlb.h>
 #include <linux/init_syscalls.h>
 #include <linux/memfd.h>
 #include <uapi/linux/memfd.h>
@@ -457,6 +458,13 @@ long call_pin_file(long start, long bytes, long number, long nr)
 	nr = clamp(nr, 1L, MOST_PAGES);
 	if (!file || !file->file || !file->nr_pages)
 		return -EINVAL;
+#ifndef HAVE_RESERVED_FOR_PINS	/* a page that is not there would be one promised to others */
+	if (is_file_hugepages(file->file) &&
+	    vfs_fallocate(file->file, 0, 0,
+			  (loff_t)ALIGN(min(file->nr_pages, (unsigned long)nr), HPAGE_PMD_NR) <<
+			  PAGE_SHIFT))
+		return -ENOSPC;
+#endif
 	done = memfd_pin_folios(file->file, 0,
 				(min(file->nr_pages, (unsigned long)nr) << PAGE_SHIFT) - 1,
 				folios, nr, &offset);

@@ -20,6 +20,8 @@ SYSTEM_CALL(mincore);
 
 #define FIRST_GUARD_ADVICE 102	/* MADV_GUARD_INSTALL, which 6.12 does not have */
 
+bool tables_may_be_shared;
+
 static bool is_within(long page, long nr)
 {
 	return page >= 0 && nr > 0 && page < MOST_USER_PAGES && nr <= MOST_USER_PAGES - page;
@@ -61,6 +63,7 @@ long step_mmap(long number, long page, long nr, long protection, long flags, lon
 	/* As the kernel does, which has no smaller ones. */
 	if (flags & MAP_HUGETLB || (file >= 0 && is_file_hugepages(file_of(file)->file)))
 		nr = ALIGN(nr, HPAGE_PMD_NR);
+	tables_may_be_shared |= nr >= PTRS_PER_PMD * PTRS_PER_PTE;
 	first.is_droppable = (flags & MAP_TYPE) == MAP_DROPPABLE;
 	result = call(__x64_sys_mmap, address_of_page(page), nr << PAGE_SHIFT, protection,
 		      flags | MAP_FIXED, file >= 0 ? file_of(file)->fd : -1, offset << PAGE_SHIFT);

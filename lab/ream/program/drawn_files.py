@@ -2,7 +2,8 @@
 """Random steps on files, and on pages that the kernel merges or reads ahead."""
 
 from ream.program.drawing import FILE_PAGES, MOST_AREAS
-from ream.program.drawn_spaces import SHARED, WRITABLE, Spaces
+from ream.program.drawn_pool import Pool
+from ream.program.drawn_spaces import SHARED, WRITABLE
 from ream.program.kinds import Place, Range
 from ream.program.scene import HUGE_PAGES
 
@@ -13,7 +14,7 @@ TO_SEAL = "m"
 """A file that is sealed, while others are spared."""
 
 
-class Files(Spaces):
+class Files(Pool):
     """Each mixture adds one step or a few."""
 
     def fail(self) -> None:
@@ -99,7 +100,8 @@ class Files(Spaces):
             case 5:
                 self.add("fsync", file=self.file())
             case _:
-                self.add("pwrite", pages=self.file_range(16))
+                flags = self.maybe("dontcache", "nowait", of=6)
+                self.add("pwrite", None, *flags, pages=self.file_range(16))
 
     def large_folios(self, process: int) -> None:
         """Large folios of a file, of which a part is cut off while all are mapped."""
@@ -151,21 +153,6 @@ class Files(Spaces):
             self.add("fallocate", None, "punch",
                      pages=Range(file, begin, begin + 1 + self.dice.randrange(64)))  # fmt: skip
 
-    def huge(self, process: int) -> None:
-        """Huge pages of the pool, of which there may be too few."""
-        nr_pool = self.dice.choice(("4", "8", "20"))
-        if len(self.scene.spaces[process].areas) >= MOST_AREAS:
-            return self.munmap(process)
-        self.add("set", file="/proc/sys/vm/nr_hugepages", value=nr_pool)
-        name, nr = self.name(process), HUGE_PAGES * (1 + self.dice.randrange(3))
-        source = Place("t") if self.dice.randrange(2) else "anon"
-        flags = () if isinstance(source, Place) else ("hugetlb",)
-        self.add("mmap", process, *flags, name=name, nr=nr, source=source, sharing="shared",
-                 protection="rw")  # fmt: skip
-        self.put(process, self.scene.spaces[process].areas[name], SHARED | WRITABLE)
-        self.add("write", process, area=Range(name))
-        return None
-
     def merge(self, process: int) -> None:
         """The kernel makes one page of those that are equal."""
         chosen = self.range(process)
@@ -185,7 +172,8 @@ class Files(Spaces):
             case 1:
                 self.add("fadvise", pages=self.file_range(600), advice=advice)
             case 2:
-                self.add("pread", pages=self.file_range(8))
+                flags = self.maybe("nowait", "dontcache", of=3)
+                self.add("pread", None, *flags, pages=self.file_range(8))
             case 3:
                 self.add("munlockall", process)
             case 4:

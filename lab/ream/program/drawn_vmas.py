@@ -20,7 +20,8 @@ _MAX_MAP_COUNT = "/proc/sys/vm/max_map_count"
 _VMA_ADVICE = ("dontfork", "dofork", "dontdump", "dodump", "wipeonfork", "keeponfork", "random",
                "normal", "nohugepage", "mergeable", "unmergeable", "dontneed")  # fmt: skip
 """Advice that splits or merges VMAs, or makes them empty."""
-_UNCOMMON = ("z", "e", "s")
+OF_DEVICES = {"i": "frames", "j": "faulted", "k": "mixed"}
+_UNCOMMON = ("z", "e", "s", *OF_DEVICES)
 """Files that some programs have."""
 
 
@@ -145,8 +146,10 @@ class Vmas(Uffd):
         files = [name for name in _UNCOMMON if name in self.scene.files]
         if not files or len(self.scene.spaces[process].areas) >= MOST_AREAS:
             return self.map_file(process, "private")
-        sharing = self.dice.choice(("private", "private", "shared"))
-        self.map(process, HUGE_PAGES, Place(self.dice.choice(files), 0), sharing)
+        file = self.dice.choice(files)
+        is_device = file in OF_DEVICES
+        sharing = "shared" if is_device else self.dice.choice(("private", "private", "shared"))
+        self.map(process, HUGE_PAGES, Place(file, 0), sharing)
         chosen = Range(self.steps[-1].word("name"), 0, HUGE_PAGES)
         self.add("madvise", process, area=chosen, advice="hugepage")
         self.add("write", process, area=self.part(chosen))

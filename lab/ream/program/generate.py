@@ -11,8 +11,9 @@ from collections.abc import Callable, Mapping
 from ream.program.drawing import FILE_PAGES
 from ream.program.drawn_files import TO_SEAL
 from ream.program.drawn_kernel import NR_CPUS
+from ream.program.drawn_pool import GIGABYTE_PAGES, LARGEST
 from ream.program.drawn_spaces import NR_PROCESSES, WRITABLE
-from ream.program.drawn_vmas import Vmas
+from ream.program.drawn_vmas import OF_DEVICES, Vmas
 from ream.program.kinds import Range
 from ream.program.knobs import PARAMETERS
 from ream.program.step import Program
@@ -20,6 +21,14 @@ from ream.program.step import Program
 MOST_PINS = 12
 MOVABLE_PAGES = 1536
 """So many pages are there from the beginning where little memory is free, to be moved and taken."""
+DEVICE_PAGES = 1024
+_FILES = (
+    ("f", "shmem", 1), ("h", "huge", 1), ("d", "disk", 1), (TO_SEAL, "shmem", 1),
+    ("l", "large", 1), ("t", "hugetlb", 1), ("b", "blocks", 2), ("z", "zero", 4),
+    ("e", "readonly", 4), ("s", "secret", 4), ("q", "limited", 3),
+    *((name, kind, 4) for name, kind in OF_DEVICES.items()),
+)  # fmt: skip
+"""Files, their kinds, and of how many programs one has the file."""
 _MEGABYTE = 1 << 20
 
 
@@ -45,30 +54,38 @@ def generate(seed: int, nr_steps: int, weights: Mapping[str, int] | None = None)
 class Drawn(Vmas):
     """The declarations, and mixtures that go on with any other."""
 
-    def declare(self) -> None:
+    def declare_computer(self) -> None:
         dice = self.dice
-        self.add("memory", node0=512 * _MEGABYTE, node1=256 * _MEGABYTE)
+        node0 = 1536 if dice.randrange(16) == 0 else 512
+        self.add("memory", node0=node0 * _MEGABYTE, node1=256 * _MEGABYTE)
         self.add("cpus", nr=NR_CPUS)
+        if dice.randrange(5) == 0:
+            self.add("dma32", nr=dice.choice((128, 256)) * _MEGABYTE)
+        if dice.randrange(6) == 0:
+            self.add("slow", nodes=(1,))
         if dice.randrange(6) == 0:
             name = dice.choice(sorted(PARAMETERS))
             self.add("boot", name=name, value=dice.choice(PARAMETERS[name].split()))
         self.add("group", group="g", size=dice.choice((64, 256)) * _MEGABYTE)
-        for name, kind in (
-            ("f", "shmem"),
-            ("h", "huge"),
-            ("d", "disk"),
-            (TO_SEAL, "shmem"),
-            ("l", "large"),
-        ):
-            self.add("file", file=name, size=FILE_PAGES * 4096, kind=kind)
-        self.add("file", file="t", size=FILE_PAGES * 4096, kind="hugetlb")
-        for name, kind in (("b", "blocks"), ("z", "zero"), ("e", "readonly"), ("s", "secret")):
-            if dice.randrange(2 if kind == "blocks" else 4) == 0:
-                self.add("file", file=name, size=FILE_PAGES * 4096, kind=kind)
+
+    def declare_files(self) -> None:
+        for name, kind, of in _FILES:
+            if self.dice.randrange(of) == 0:
+                nr = DEVICE_PAGES if name in OF_DEVICES else FILE_PAGES
+                self.add("file", file=name, size=nr * 4096, kind=kind)
+        if self.dice.randrange(5) == 0:
+            self.add("file", file=LARGEST, size=GIGABYTE_PAGES * 4096, kind="hugetlb")
+
+    def declare(self) -> None:
+        dice = self.dice
+        self.declare_computer()
+        self.declare_files()
         how = *self.maybe("synchronous", "device"), *self.maybe("holes", of=4)
         self.add("swap", None, *how, size=dice.choice((24, 192, 192)) * _MEGABYTE)
         if dice.randrange(2):
             self.add("join", 0, group="g")
+        if LARGEST in self.scene.files:
+            self.map_gigabyte()
         if dice.randrange(4):
             self.mthp()
         if dice.randrange(2):
@@ -260,7 +277,7 @@ _WEIGHTED: Mapping[str, tuple[int, _Mixture]] = {
     "swap": (1, lambda drawn, _: drawn.swap()),
     "control": (6, lambda drawn, _: drawn.control()),
     "call": (6, Drawn.call),
-    "huge": (2, Drawn.huge),
+    "huge": (4, Drawn.huge),
     "swap-in-part": (3, Drawn.swap_in_part),
     "large-folios": (3, Drawn.large_folios),
     "shared-memory": (1, Drawn.shared_memory),

@@ -99,12 +99,19 @@ _FOLDERS = """
   free_hugepages
   resv_hugepages
   surplus_hugepages
+/sys/kernel/mm/hugepages/hugepages-1048576kB
+  nr_hugepages 0 1
+  demote 1
+  demote_size 2M
+  free_hugepages
 /sys/devices/system/node/node1/hugepages/hugepages-2048kB
   nr_hugepages 0 3
   free_hugepages
   surplus_hugepages
 /sys/kernel/mm
   page_idle/bitmap 0
+  lru_gen/enabled 0 1 3 7
+  lru_gen/min_ttl_ms 0 1000
   swap/vma_ra_enabled 0 1
   numa/demotion_enabled 0 1
   mempolicy/weighted_interleave/node0 3
@@ -156,6 +163,13 @@ _FOLDERS = """
   memory.swap.events
   memory.swap.peak
   memory.zswap.current
+  hugetlb.2MB.max 4M 10M max
+  hugetlb.2MB.rsvd.max 4M max
+  hugetlb.2MB.current
+  hugetlb.2MB.rsvd.current
+  hugetlb.2MB.events
+  hugetlb.2MB.events.local
+  hugetlb.2MB.numa_stat
 /proc
   vmstat
   zoneinfo

@@ -23,6 +23,7 @@ HUGE = "memory 512M 256M\np0 mmap a 512 anon private rw thp=always\np0 write a\n
 ON_DISK = "file d 64K disk\np0 mmap a 16 d shared rw\np0 write a\n"
 FEW = "p0 mmap a 3 anon private rw\np0 write a\n"
 CLEARED = "swap 64M\n" + MAPPED + "p0 call clear_refs x=4\np0 write a[3:9]\n"
+POOL = "boot hugepages 4\n"
 FREED = "set /proc/sys/vm/drop_caches 2"
 
 ORACLES = {
@@ -124,6 +125,28 @@ ORACLES = {
                    "p0 uffd_move b from=a", "in the swap cache has page"),
     "broken": (OURS / "computer-broken.patch",
                HUGE + "p0 pin a[3] get\np0 madvise a[3] hwpoison", "is broken, and its"),
+    "pool": (OURS / "computer-pool.patch",
+             POOL + "p0 mmap a 1024 anon private rw hugetlb\np0 write a[0]\np0 munmap a",
+             "resv_huge_pages of hugepages-2048kB is"),
+    "pool-free": (OURS / "computer-pool-free.patch", POOL, "free.* of hugepages-2048kB is"),
+    "pool-regions": (OURS / "computer-pool-regions.patch",
+                     POOL + "file t 8M hugetlb\np0 mmap a 3072 t shared rw",
+                     "additions to a map of promised"),
+    "pool-files": (OURS / "computer-pool-files.patch",
+                   POOL + "file t 4M hugetlb\np0 mmap a 1024 t shared rw\np0 munmap a",
+                   "resv_huge_pages of hugepages-2048kB is"),
+    "subpool": (OURS / "computer-subpool.patch",
+                POOL + "file q 4M limited\np0 mmap a 1024 q shared rw\np0 write a\n"
+                "p0 madvise a[0:512] remove", "a mount of hugetlbfs"),
+    "usage": (OURS / "computer-usage.patch",
+              POOL + "p0 mmap a 1024 anon shared rw hugetlb\np0 write a[0]\np0 munmap a",
+              "hugetlb_usage is"),
+    "shared-table": (OURS / "computer-shared-table.patch",
+                     POOL + "file u 1G hugetlb\np0 mmap v 262144 u shared rw noreserve\n"
+                     "p0 write v[0]\np0 fork p1\np1 read v[0]",
+                     "a table that 2 mappings share, and counts 2 others"),
+    "by-frame": (OURS / "computer-by-frame.patch",
+                 "file i 64K frames\np0 mmap a 16 i shared rw", "of a device, which is not its"),
     "kernel": (OURS / "computer-warns.patch", MAPPED + "p0 mprotect a r",
                "the kernel warns at"),
 }  # fmt: skip

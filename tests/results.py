@@ -46,12 +46,12 @@ def pooled() -> Iterator[str]:
         for row in rows:
             for variant, shown in readme.SHOWN.items():
                 found = readme.found().get((experiment, row, variant), {})
-                cells = [_ratio(found.get(cpu)) for cpu in CPUS.values()]
+                cells = [ratio(found.get(cpu)) for cpu in CPUS.values()]
                 if any(cells):
                     yield f"| {experiment} `{row}` | {shown} | {' | '.join(cells)} |"
 
 
-def _ratio(its: OverRuns | None) -> str:
+def ratio(its: OverRuns | None) -> str:
     """A ratio, its interval, the number of runs, and a mark for an earlier form of the series."""
     if its is None:
         return ""

@@ -86,7 +86,9 @@ long call_alloc_contig(long start, long bytes, long node, long nr)
 
 	if (!first)
 		return -ENOMEM;
+	enter_kernel();
 	free_contig_range(page_to_pfn(first), clamp(nr, 1L, 4096L));
+	leave_kernel();
 	return 0;
 }
 

@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The pages of docs/questions are made of their counts, and what they claim follows from these."""
+
+from pathlib import Path
+
+import pytest
+
+import questions
+from ream.experiment import BEFORE
+from ream.report.contract import Counted
+
+ALL = questions.questions()
+MOST_LINES = 40
+each_question = pytest.mark.parametrize("its", ALL, ids=lambda its: its.name)
+
+
+@each_question
+def test_a_page_is_made_of_its_counts(its: questions.Question) -> None:
+    text = its.page.read_text(encoding="utf-8")
+    assert questions.filled(its) == text, "PYTHONPATH=lab:tests:. python tests/questions.py"
+
+
+@each_question
+def test_a_page_is_short_and_its_index_names_it(its: questions.Question) -> None:
+    lines = its.page.read_text(encoding="utf-8").splitlines()
+    assert its.name == questions.UPGRADE or len(lines) <= MOST_LINES
+    index = (questions.FOLDER / "README.md").read_text(encoding="utf-8")
+    assert f"({its.page.name})" in index
+
+
+@each_question
+def test_counts_are_of_the_programs_and_patches_that_there_are(its: questions.Question) -> None:
+    for row in its.rows:
+        for spec in its.cells(row).values():
+            found = questions.counts()[row][spec]["of"]
+            assert found == questions.identity(row, spec), f"count {row} of {spec} again"
+
+
+@each_question
+def test_undoing_the_cause_restores_the_count(its: questions.Question) -> None:
+    for one in its.restored:
+        before, after, undone = (
+            questions.each(one.row, its.variants[name], one.quantity)
+            for name in (one.before, one.after, one.variant)
+        )
+        assert abs(after - before) >= questions.MUCH * before
+        gone = (after - undone) / (after - before) * 100
+        assert one.pct <= gone <= 200 - one.pct, f"{one.row}: {gone:.1f} %"
+
+
+def test_every_patch_that_undoes_a_cause_is_that_of_a_variant() -> None:
+    used = {
+        path for its in ALL for spec in its.variants.values() for path in questions.files_of(spec)
+    }
+    assert {*questions.UNDO.iterdir()} <= used
+
+
+def test_nothing_is_kept_that_no_page_needs() -> None:
+    needed = {(row, spec) for its in ALL for row in its.rows for spec in its.cells(row).values()}
+    assert {(row, spec) for row, its in questions.counts().items() for spec in its} == needed
+
+
+def counted(alone: int, inclusive: int) -> Counted:
+    """A row of 4 pages with one function of interest."""
+    return Counted(
+        per="page",
+        number=4,
+        repeats=True,
+        variants={BEFORE: {"instructions": 40, "lines_read": 8}},
+        stand_ins={BEFORE: {}},
+        functions={BEFORE: {"walk": {"instructions": alone}, "other": {"instructions": 1}}},
+        inclusive={BEFORE: {"walk": {"instructions": inclusive}}},
+    )
+
+
+def test_a_function_is_kept_alone_and_with_what_it_calls() -> None:
+    its = questions.Question("one", ("row",), {"base": "6.12"}, functions=("walk", "absent"))
+    assert questions.needed(its, counted(12, 30), BEFORE) == {
+        "number": 4,
+        "all": {"instructions": 40, "lines_read": 8, "locked": 0},
+        "functions": {"walk": [12, 30]},
+    }
+
+
+def test_a_changed_patch_is_another_identity(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(questions, "UNDO", tmp_path)
+    (tmp_path / "a.patch").write_text("one\n")
+    before = questions.identity("mprotect-512", "7.3+a")
+    (tmp_path / "a.patch").write_text("two\n")
+    assert questions.identity("mprotect-512", "7.3+a") != before
+    assert questions.identity("mprotect-512", "7.3") != before

@@ -177,7 +177,7 @@ def _numbers_of(after: After) -> Iterator[int]:
     yield from (int(space in after.noted) for space in range(2))
     yield from after.nr_anon
     yield from (after.nr_allocated, after.nr_put, after.nr_freed, after.nr_added)
-    yield from (after.nr_drained, after.least_poison_reports)
+    yield from (after.nr_drained, after.nr_poison_reports)
     yield from (*after.batch_flushes, *after.single_flushes)
 
 

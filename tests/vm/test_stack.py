@@ -50,9 +50,10 @@ def selftests_of(name: str) -> Selftests:
 ALONE = {
     "zone-device": ("zone-device", "zone-device-parallel", "deferred-init"),
     "fork": ("rmap-exclusive", "pte-hw-done", "fork"),
-    "mprotect": ("pte-hw-done", "mprotect", "mremap"),
+    "mprotect": ("pte-hw-done", "mprotect"),
     "migrate": (
-        *("migrate-offload", "migrate-beyond", "rmap-exclusive", "migrate-faster"),
+        *("dmaengine-fixes", "migrate-offload", "migrate-beyond"),
+        *("rmap-exclusive", "migrate-faster"),
         *("compact-fixes", "compact"),
     ),
 }

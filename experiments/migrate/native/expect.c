@@ -39,7 +39,7 @@ enum number {
 	NUMBER_FREED,
 	NUMBER_ADDED,
 	NUMBER_DRAINED,
-	NUMBER_LEAST_FAILED_READS,
+	NUMBER_FAILED_READS,
 	NUMBER_LEAST_BATCH_FLUSHES,
 	NUMBER_MOST_BATCH_FLUSHES,
 	NUMBER_LEAST_SINGLE_FLUSHES,
@@ -227,12 +227,8 @@ static bool same_counts(const struct look *look)
 		if (look->expected->numbers[NUMBER_NOTED + i] && !result->noted[i])
 			same = say(look, "tlb_flush_batched of address space", i, 0, 1);
 	return same &&
-	       (result->nr_failed_reads >=
-			look->expected->numbers[NUMBER_LEAST_FAILED_READS] ||
-		say(look, "calls of memory_failure_queue():", 0,
-		    (unsigned long)result->nr_failed_reads,
-		    (unsigned long)
-			look->expected->numbers[NUMBER_LEAST_FAILED_READS])) &&
+	       same_number(look, "calls of memory_failure_queue():", 0,
+			   result->nr_failed_reads, NUMBER_FAILED_READS) &&
 	       within(look, "calls of arch_tlbbatch_flush(), bound", result->nr_batch_flushes,
 		      NUMBER_LEAST_BATCH_FLUSHES, NUMBER_MOST_BATCH_FLUSHES) &&
 	       within(look, "calls of flush_tlb_mm_range(), bound", result->nr_single_flushes,

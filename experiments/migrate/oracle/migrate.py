@@ -45,8 +45,8 @@ class After:
     ret: what it returned, or all of them in sum. nr_succeeded: base pages. left: heads on the
     caller's list, in order. events: vm_event counters. nr_allocated: calls of get_new_folio(),
     failed ones too. nr_put: of put_new_folio(). nr_freed: folios whose last reference went.
-    nr_added: calls of folio_add_lru(). nr_drained: of lru_add_drain(). least_poison_reports: calls
-    of memory_failure_queue(); whoever copies many at once may find the poison once more.
+    nr_added: calls of folio_add_lru(). nr_drained: of lru_add_drain(). nr_poison_reports: calls
+    of memory_failure_queue(): once for each try of a page that cannot be read, whoever copies it.
     contents: of each source frame, then of each target frame, the source page whose bytes it
     holds, or ANYTHING. node_stats: changes of the source's and of the target's node; if they are
     one, both are in the first. batch_flushes: of other CPUs' TLBs for many entries
@@ -68,7 +68,7 @@ class After:
     nr_freed: int
     nr_added: int
     nr_drained: int
-    least_poison_reports: int
+    nr_poison_reports: int
     contents: NDArray[np.int64]
     node_stats: Mapping[str, tuple[int, int]]
     batch_flushes: AtLeastAtMost
@@ -107,7 +107,7 @@ def migrate(migration: Migration, facts: Facts, place: Place, *, batched: bool =
         nr_freed=len(freed) + len(moved) if migration.reason != "MEMORY_FAILURE" else 0,
         nr_added=len(moved),
         nr_drained=sum("mlocked" in unit.folio.flags for unit in moved),
-        least_poison_reports=call.nr_poison_reports,
+        nr_poison_reports=call.nr_poison_reports,
         contents=_contents(migration.nr_pages, moved),
         node_stats=_node_stats(migration.reason, moved, freed, lost, place),
         batch_flushes=(call.least_batch_flushes, call.nr_batch_flushes),

@@ -228,7 +228,7 @@ def _after(buffer: _Buffer, state: State, *, queues: bool) -> After:
         nr_freed=nr_folios if asked.reason != "MEMORY_FAILURE" else 0,
         nr_added=nr_folios,
         nr_drained=0,
-        least_poison_reports=0,
+        nr_poison_reports=0,
         contents=buffer.contents,
         node_stats=node_stats_of(asked.reason, moved, buffer.place),
         batch_flushes=flushes,

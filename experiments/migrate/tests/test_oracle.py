@@ -151,7 +151,7 @@ def test_folios_that_wait_for_another_pass_fail_with_the_one_without_a_target() 
 def test_a_poisoned_page_fails_its_folio_alone() -> None:
     answer = of(Folio(), Folio(2, fault="poison:3"), Folio())
     assert (answer.ret, answer.left, answer.nr_succeeded) == (1, (4,), 2)
-    assert answer.least_poison_reports == 1
+    assert answer.nr_poison_reports == 1
     assert Migration((Folio(), Folio(2, fault="poison:3"))).poisoned_pages == (7,)
 
 
@@ -212,7 +212,7 @@ def test_a_second_try_is_made_one_by_one() -> None:
     answer = of(Folio(fault="extra-ref"), Folio(fault="poison:0"), Folio(), mode="sync")
     assert (answer.ret, answer.nr_succeeded) == (2, 1)
     assert (answer.nr_allocated, answer.nr_put) == (5, 4)
-    assert answer.least_poison_reports == 2
+    assert answer.nr_poison_reports == 2
     assert answer.events["PGMIGRATE_FAIL"] == 2  # of the first try nothing is counted
     assert answer.single_flushes == (2, 2)
     assert answer.batch_flushes == (1, 1)

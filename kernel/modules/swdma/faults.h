@@ -13,13 +13,16 @@
  *                unless keeps_writing=1: then terminating returns 0 and drops
  *                the callback, and that is all
  *   vanish_at=k  takes its channel away
+ *   drop_at=k    copies all, and never calls back, as drivers that abort a
+ *                descriptor without a word
  *
  * and with reorder=1 a channel completes what was issued in reverse order. A
- * write to one of the four, whatever the value, starts the numbers anew and
+ * write to one of the five, whatever the value, starts the numbers anew and
  * lets a stalled descriptor go on.
  *
  * Loaded with results=0 it calls back after an error as after a copy, as the
- * driver of PTDMA does, and does not say that it reports errors.
+ * driver of PTDMA does. With waits=1 prep sleeps until there is a descriptor, as
+ * that of idxd does. Either way it does not say that it reports errors.
  */
 #ifndef SWDMA_FAULTS_H
 #define SWDMA_FAULTS_H
@@ -39,6 +42,10 @@ MODULE_PARM_DESC(stall_ms, "length of a stall; 0: until terminated");
 static bool results = true;
 module_param(results, bool, 0444);
 MODULE_PARM_DESC(results, "0: no callback gets a result, as of some drivers");
+
+static bool waits;
+module_param(waits, bool, 0444);
+MODULE_PARM_DESC(waits, "1: prep waits for a free descriptor, however long that takes");
 
 static bool keeps_writing;
 module_param(keeps_writing, bool, 0644);
@@ -81,6 +88,10 @@ MODULE_PARM_DESC(stall_at, "the descriptor that stalls; 0: none");
 static unsigned int vanish_at;
 module_param_cb(vanish_at, &fault_ops, &vanish_at, 0644);
 MODULE_PARM_DESC(vanish_at, "the descriptor whose channel vanishes; 0: none");
+
+static unsigned int drop_at;
+module_param_cb(drop_at, &fault_ops, &drop_at, 0644);
+MODULE_PARM_DESC(drop_at, "the descriptor that is never called back for; 0: none");
 
 static int count_get(char *buffer, const struct kernel_param *param)
 {

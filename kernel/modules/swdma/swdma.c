@@ -25,6 +25,7 @@
 
 #include <linux/align.h>
 #include <linux/completion.h>
+#include <linux/delay.h>
 #include <linux/dma-direct.h>
 #include <linux/dma-mapping.h>
 #include <linux/dmaengine.h>
@@ -231,7 +232,8 @@ static void complete_descriptor(struct channel *channel,
 
 	spin_lock_irqsave(&channel->lock, flags);
 	channel->active = NULL;
-	terminated = descriptor->terminated || channel->forgetful;
+	terminated = descriptor->terminated || channel->forgetful ||
+		     is_chosen(&drop_at, descriptor->number);
 	channel->forgetful = false;
 	if (channel->gone || terminated)
 		descriptor->result = DMA_TRANS_ABORTED;
@@ -329,20 +331,12 @@ static void issue_pending(struct dma_chan *chan)
 	spin_unlock_irqrestore(&channel->lock, flags);
 }
 
-static struct dma_async_tx_descriptor *
-prep_dma_memcpy(struct dma_chan *chan, dma_addr_t dst, dma_addr_t src,
-		size_t len, unsigned long flags)
+static struct descriptor *take_free(struct channel *channel)
 {
-	struct channel *channel = to_channel(chan);
 	struct descriptor *descriptor;
-	unsigned long irq_flags;
+	unsigned long flags;
 
-	if (!len || len > max_seg_bytes ||
-	    !IS_ALIGNED(dst | src | len, BIT_ULL(copy_align))) {
-		atomic_long_inc(&refused);
-		return NULL;
-	}
-	spin_lock_irqsave(&channel->lock, irq_flags);
+	spin_lock_irqsave(&channel->lock, flags);
 	descriptor = list_first_entry_or_null(&channel->free,
 					      struct descriptor, node);
 	if (descriptor && !channel->gone) {
@@ -352,9 +346,27 @@ prep_dma_memcpy(struct dma_chan *chan, dma_addr_t dst, dma_addr_t src,
 	} else {
 		descriptor = NULL;
 	}
-	spin_unlock_irqrestore(&channel->lock, irq_flags);
-	if (!descriptor)
+	spin_unlock_irqrestore(&channel->lock, flags);
+	return descriptor;
+}
+
+static struct dma_async_tx_descriptor *
+prep_dma_memcpy(struct dma_chan *chan, dma_addr_t dst, dma_addr_t src,
+		size_t len, unsigned long flags)
+{
+	struct channel *channel = to_channel(chan);
+	struct descriptor *descriptor;
+
+	if (!len || len > max_seg_bytes ||
+	    !IS_ALIGNED(dst | src | len, BIT_ULL(copy_align))) {
+		atomic_long_inc(&refused);
 		return NULL;
+	}
+	while (!(descriptor = take_free(channel))) {
+		if (!waits || READ_ONCE(channel->gone))
+			return NULL;
+		msleep(1);
+	}
 
 	dma_async_tx_descriptor_init(&descriptor->tx, chan);
 	descriptor->tx.tx_submit = submit;
@@ -480,7 +492,7 @@ static void init_device(struct dma_device *dma, struct device *dev)
 	dma->copy_align = copy_align;
 	dma->directions = BIT(DMA_MEM_TO_MEM);
 #ifdef HAVE_DMA_REPORTS_ERRORS
-	dma->reports_errors = results;
+	dma->reports_errors = results && !waits;
 #endif
 	dma->residue_granularity = DMA_RESIDUE_GRANULARITY_BURST;
 	dma->device_alloc_chan_resources = alloc_chan_resources;

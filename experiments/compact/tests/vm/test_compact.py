@@ -49,8 +49,10 @@ FAULTS = (
     "fault=stall_ms:20,fail_at:3,short_at:40,stall_at:100,reorder:1",
     "fault=fail_at:1,vanish_at:200",
     "fault=stall_at:64",
+    "fault=drop_at:64",
 )
-"""Of one boot each. dcbm ends a stall without an end, and does not use its channel again."""
+"""Of one boot each. dcbm ends a stall without an end, or the wait for a callback that never comes,
+and does not use its channel again."""
 
 
 def plan(mode: Mode, channels: int = 1, nr_huge: int = NR_HUGE, **other: object) -> CompactPlan:

@@ -89,6 +89,7 @@ objects() { # CONFIG
 	fi
 	if changes mm/mprotect.c mm/mremap.c arch/x86/include/asm/pgtable.h; then
 		echo mm/mprotect.o mm/mremap.o
+		[ "$1" != xen ] || echo arch/x86/kernel/paravirt.o
 		[ "$1" != native ] || echo mm/memory.o mm/mempolicy.o fs/exec.o
 	fi
 	if changes mm/compaction.c; then
@@ -102,8 +103,11 @@ objects() { # CONFIG
 		! enabled "$1" MIGRATION_COPY_OFFLOAD || echo mm/migrate_copy_offload.o \
 			drivers/migrate_offload/dcbm/dcbm.o \
 			drivers/migrate_offload/mtcopy/mtcopy.o
+	fi
+	if [ "$1" = xen ] && changes include/linux/dmaengine.h drivers/dma/idxd/dma.c; then
 		# whose engines may copy
-		[ "$1" != xen ] || echo drivers/dma/idxd/dma.o drivers/dma/ioat/init.o
+		echo drivers/dma/idxd/{dma,submit,device}.o drivers/dma/ioat/{init,dma}.o
+		echo drivers/dma/{,amd/}ptdma/ptdma-{dev,dmaengine}.o
 	fi
 }
 
@@ -150,7 +154,7 @@ fragment() { # CONFIG
 	xen) # each PTE is read and written by a call that is patched
 		cat "$native"
 		printf 'CONFIG_%s=y\n' PCI ACPI HYPERVISOR_GUEST PARAVIRT XEN XEN_PV \
-			PCI_MSI PCI_PASID BLOCK DMADEVICES INTEL_IDXD INTEL_IOATDMA
+			PCI_MSI PCI_PASID BLOCK DMADEVICES INTEL_IDXD INTEL_IOATDMA AMD_PTDMA
 		;;
 	arm64 | sparc64) # pages have more than their bytes
 		printf 'CONFIG_%s=y\n' SMP MIGRATION COMPACTION TRANSPARENT_HUGEPAGE MODULES
@@ -216,6 +220,18 @@ tags_are_lost() { # CONFIG
 		echo "dcbm: warning: an engine copies pages without their tags"
 }
 
+# What spares PTEs an exchange has to be in the object that changes them: mprotect.o, or what pv_ops
+# point to. There, both bits that hardware sets are asked for at once.
+settled_is_missing() { # CONFIG
+	local object=mm/mprotect.o both=0x60
+
+	[ "$(arch "$1")" = x86_64 ] &&
+		grep -q pte_hw_settled "$WORK/linux/include/linux/pgtable.h" || return
+	! enabled "$1" PARAVIRT_XXL || object=arch/x86/kernel/paravirt.o
+	objdump -d "$WORK/$1/$object" | grep -q "\$$both," ||
+		echo "$object: warning: exchanges PTEs that hardware cannot change"
+}
+
 # One line for each warning, without line numbers: these move with every patch. Make builds,
 # and sparse looks at, only what has changed since the last time.
 warnings() { # CONFIG
@@ -232,6 +248,7 @@ warnings() { # CONFIG
 		return 1
 	}
 	tags_are_lost "$1" >>"$log"
+	settled_is_missing "$1" >>"$log"
 	if [ "$1" = native ]; then
 		for header in $HEADERS; do
 			[ -f "$WORK/linux/$header" ] || continue

@@ -37,6 +37,9 @@ ROWS: Mapping[str, Sequence[str]] = {
 }
 """The rows that the page has, by experiment."""
 
+RETIRED = {("mprotect", "ream"), ("mremap", "ream")}
+"""Variants whose records are of series that are not there any more: READMEs have their ratios."""
+
 
 def pooled() -> Iterator[str]:
     """Ratios of rows on each type of CPU, pooled over runs."""
@@ -45,6 +48,8 @@ def pooled() -> Iterator[str]:
     for experiment, rows in ROWS.items():
         for row in rows:
             for variant, shown in readme.SHOWN.items():
+                if (experiment, variant) in RETIRED:
+                    continue
                 found = readme.found().get((experiment, row, variant), {})
                 cells = [ratio(found.get(cpu)) for cpu in CPUS.values()]
                 if any(cells):

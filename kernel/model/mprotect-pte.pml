@@ -1,29 +1,23 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * What mprotect() and mremap() change by plain loads and stores, for spin to try
- * every order of events. The code is series/pte-hw-done, series/mprotect, patches
- * 2 to 4, and series/mremap, patch 2. There are two models, and one is checked at
- * a time:
+ * What mprotect() and other users of ptep_modify_prot_start() change by plain loads
+ * and stores, for spin to try every order of events. The code is series/pte-hw-done
+ * and series/mprotect.
  *
- *	-DCHANGE	an entry that is protected and unprotected again
- *	-DMOVE		an entry that is taken out and set at another address
- *
- *	spin -a -DCHANGE mprotect-pte.pml
+ *	spin -a mprotect-pte.pml
  *	gcc -O2 -DSAFETY -o pan pan.c && ./pan		finds no error
  *
- * Each of these, given to spin with its model, breaks the protocol in one
- * place, and pan finds an error:
+ * Each of these, given to spin, breaks the protocol in one place, and pan finds an
+ * error:
  *
- *	both	-DTEST_ACCESSED	 entries that are accessed count as settled
- *		-DTEST_DIRTY	 entries that are dirty do: only Accessed is lost
- *		-DTEST_NOTHING	 all entries do
- *		-DNO_FLUSH	 no TLB flush before the lock is dropped
- *	CHANGE	-DNO_SAVED_DIRTY Dirty is cleared, SavedDirty not set
- *		-DKEEP_DIRTY	 Dirty stays where it is
- *		-DSTALE_RULE	 what was exchanged is not looked at: the rule of the
- *				 flags that were read before is applied to others
- *	MOVE	-DSET_FIRST	 what was read is set before the old one is taken
- *				 out, though hardware may change it
+ *	-DTEST_ACCESSED	 entries that are accessed count as settled
+ *	-DTEST_DIRTY	 entries that are dirty do: only Accessed is lost
+ *	-DTEST_NOTHING	 all entries do
+ *	-DNO_FLUSH	 no TLB flush before the lock is dropped
+ *	-DNO_SAVED_DIRTY Dirty is cleared, SavedDirty not set
+ *	-DKEEP_DIRTY	 Dirty stays where it is
+ *	-DSTALE_READ	 what was exchanged is not looked at: what was read before is
+ *			 changed and written
  *
  * What is taken for granted:
  *   - A store of an aligned word is one step. So is an exchange: no store gets
@@ -37,7 +31,6 @@
  *     in the end. Neither Dirty nor Accessed is lost that was there before.
  *   - Software makes no entry of a shadow stack: Dirty, and not Write.
  *   - Nobody writes after the flush, until the entry is writable again.
- *   - An entry that counts as settled is the same when it is read again.
  */
 #define PRESENT		1
 #define WRITE		2
@@ -72,7 +65,7 @@
 #define unprotect(entry) (((entry) & ~SAVED_DIRTY) | PRESENT | WRITE | \
 			  (((entry) & SAVED_DIRTY) >> 1))
 
-byte pte, new_pte;
+byte pte;
 bool begun = false;
 
 typedef translation {
@@ -189,19 +182,14 @@ inline flush_tlb()
 #endif
 }
 
-#if defined(CHANGE)
-/*
- * store_run() or exchange_run(): the entry is read and its rule is found. Hardware
- * does not change it, or it is taken out and looked at again.
- */
-inline find_rule()
+/* ptep_modify_prot_start(): hardware does not change the entry, or it is taken out. */
+inline start()
 {
 	taken = pte;
 	if
-	:: is_settled(taken) ->
-	   d_step { assert(pte == taken) }	/* store_eight() reads twice */
+	:: is_settled(taken) -> skip
 	:: else ->
-#ifdef STALE_RULE
+#ifdef STALE_READ
 	   pte = 0
 #else
 	   d_step { taken = pte; pte = 0 }	/* xchg() */
@@ -219,13 +207,13 @@ active proctype mprotect()
 	:: to_clear = WRITE			/* PROT_READ */
 	:: to_clear = WRITE | PRESENT		/* PROT_NONE */
 	fi;
-	find_rule();
+	start();
 	d_step { set_pte(protect(taken)) };
 	flush_tlb();
 	may_write = false;
 	/* The lock is dropped here, and taken again by the next call. */
 	may_write = true;
-	find_rule();
+	start();
 	d_step { set_pte(unprotect(taken)) };
 
 	d_step {
@@ -233,33 +221,3 @@ active proctype mprotect()
 		assert(!must_be_accessed || (pte & ACCESSED))
 	}
 }
-#elif defined(MOVE)
-active proctype mremap()
-{
-	byte old_pte = 0;
-	byte i = 0;
-
-	any_beginning();
-	old_pte = pte;
-	if
-	:: is_settled(old_pte) ->		/* move_settled_pte() */
-	   d_step { old_pte = pte };
-	   d_step { pte = 0 }
-	:: else ->
-#ifdef SET_FIRST
-	   new_pte = old_pte;
-	   d_step { old_pte = new_pte; pte = 0 }
-#else
-	   d_step { old_pte = pte; pte = 0 }	/* ptep_get_and_clear() */
-#endif
-	fi;
-	new_pte = old_pte;
-	flush_tlb();
-	may_write = false;
-
-	d_step {
-		assert(!must_be_dirty || (new_pte & (DIRTY | SAVED_DIRTY)));
-		assert(!must_be_accessed || (new_pte & ACCESSED))
-	}
-}
-#endif

@@ -3,6 +3,7 @@
 
 import json
 import os
+import re
 import shutil
 import subprocess
 from collections.abc import Sequence
@@ -31,13 +32,14 @@ def _with_those_below(series: Path) -> tuple[str, ...]:
 OWN = sorted(EXPERIMENTS.glob("*/series/*"))
 """Series in an experiment's own folder; a folder that is named after a base holds ports."""
 
-MIGRATE = ("migrate-offload", "migrate-beyond", "rmap-exclusive", "migrate-faster")
+DRIVERS = ("dmaengine-fixes", "migrate-offload")
+MIGRATE = (*DRIVERS, "migrate-beyond", "rmap-exclusive", "migrate-faster")
 STACKED = (
     ("before/deferred-init",),
     ("zone-device", "zone-device-parallel"),
     ("before/large-mapcount", "before/fork"),
     ("rmap-exclusive", "pte-hw-done", "fork"),
-    ("pte-hw-done", "mprotect", "mremap"),
+    ("pte-hw-done", "mprotect"),
     ("zone-device", "deferred-init"),
     MIGRATE,
     ("compact-fixes", "compact"),
@@ -170,6 +172,14 @@ def test_patches_and_covers_say_what_they_change(
     assert _misstated(kernel, stack, tmp_path) == []
 
 
+CAST = re.compile(r"^\+.*\((?:atomic64_t|u64|s64) \*\)\s*&", re.MULTILINE)
+"""Of the address of a field to that of one of another size."""
+
+
+def test_no_patch_takes_two_counters_for_one_by_a_cast() -> None:
+    assert not [one.name for one in SERIES.rglob("*.patch") if CAST.search(one.read_text())]
+
+
 @pytest.mark.vm
 @pytest.mark.parametrize(
     ("experiment", "row"),
@@ -220,16 +230,46 @@ def test_where_pages_have_tags_nobody_copies_their_bytes_alone(kernel: Tree) -> 
     _judge(MIGRATE, kernel, configs="arm64 sparc64")
 
 
+WITH_AND_WITHOUT_XEN = "native xen"
+
+
+@pytest.mark.vm
+def test_distributions_kernels_have_what_spares_ptes_an_exchange(kernel: Tree) -> None:
+    """XEN_PV selects PARAVIRT_XXL, in which other functions change PTEs."""
+    _judge(("pte-hw-done", "mprotect"), kernel, configs=WITH_AND_WITHOUT_XEN)
+
+
+@pytest.mark.vm
+def test_what_is_compiled_out_with_paravirt_is_seen(kernel: Tree, tmp_path: Path) -> None:
+    wrong = CHECKOUT / "tests/native/patches/settled-without-paravirt.patch"
+    shutil.copy(wrong, tmp_path / "0001-wrong.patch")
+    folders = [SERIES / "pte-hw-done", SERIES / "mprotect", tmp_path]
+    judged = _checked(folders, kernel, WITH_AND_WITHOUT_XEN)
+    assert judged.returncode == 1, judged.stdout + judged.stderr
+    assert judged.stdout.count("\nok ") == 2
+    why = "xen: arch/x86/kernel/paravirt.o: warning: exchanges PTEs that hardware cannot change"
+    assert why in judged.stdout
+
+
 def _judge(stack: Sequence[str], kernel: Tree, *, configs: str = "native") -> None:
-    if shutil.which("sparse") is None:
-        if os.environ.get("CI"):
-            pytest.fail("sparse: not installed; `make setup` as root installs it")
-        pytest.skip("sparse is not installed")
-    words = [CHECKOUT / "kernel/check-series.sh", kernel.path, *(SERIES / one for one in stack)]
-    judged = subprocess.run(
-        words, env={**os.environ, "CONFIGS": configs}, capture_output=True, text=True, check=False
-    )
+    judged = _checked([SERIES / one for one in stack], kernel, configs)
     assert judged.returncode == 0, judged.stdout + judged.stderr
     patches = [patch for one in stack for patch in load_series(SERIES / one).patches]
     assert judged.stdout.count("\nok ") == len(patches)
     assert all(f"/{patch.name}\n" in judged.stdout for patch in patches)
+
+
+def _checked(
+    folders: Sequence[Path], kernel: Tree, configs: str
+) -> subprocess.CompletedProcess[str]:
+    if shutil.which("sparse") is None:
+        if os.environ.get("CI"):
+            pytest.fail("sparse: not installed; `make setup` as root installs it")
+        pytest.skip("sparse is not installed")
+    return subprocess.run(
+        [CHECKOUT / "kernel/check-series.sh", kernel.path, *folders],
+        env={**os.environ, "CONFIGS": configs},
+        capture_output=True,
+        text=True,
+        check=False,
+    )

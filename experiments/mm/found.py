@@ -26,10 +26,16 @@ _HEAD = """\
 <!-- experiments/mm/found.py writes this page. -->
 # Defects of released kernels
 
-ream found these. Each has a program that shows it, and a repair. `make test` runs the programs on
-the hosted kernels that have the defects, without the repairs and with them, and `make test-vm`
-does so in guests. `ream program FILE --c` writes a program as one file of C. A defect that could
-harm another process is not listed here before it has been reported.
+Random programs, and some written by hand, showed these to ream. The project has reported none of
+them yet. Each has a program that shows it, and a repair. `make test` runs the programs on the
+hosted kernels that have the defects, without the repairs and with them, and `make test-vm` does
+so in the guests that are named. `ream program FILE --c` writes a program as one file of C. A
+defect that could harm another process is withheld: it is not listed before it has been reported.
+
+A line of a program is a step. `p0` is a process, `a[0]` is page 0 of its mapping a, and `f+20` is
+page 20 of file f. `call clear_refs x=4` writes 4 to /proc/self/clear_refs. `call pagemap_scan a
+x=128` returns how many pages of a are soft-dirty, and `call proc a x=1 y=2` how many KiB of it
+smaps calls swapped. `write a same=N` writes the same to all pages.
 """
 
 

@@ -100,8 +100,8 @@ def _of_unexecuted(its: Sequence[Row]) -> str:
     return (
         f"Of {len(its)} edits, {_number(its, _is_undecided)} ended with 4. In"
         f" {_number(its, _names_its_function)} the function was named, and in"
-        f" {_number(its, _is_timed)} a time was given. In {_number(its, _is_executed)} programs"
-        " executed changed lines all the same."
+        f" {_number(its, _is_timed)} a time was given. In {_number(its, _is_executed)} a program"
+        " executed changed lines."
     )
 
 

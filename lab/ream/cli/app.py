@@ -26,10 +26,10 @@ SEED_BITS = 32
 app = typer.Typer(
     name="ream",
     cls=Worded,
-    help="Measure whether a faster way to handle memory in bulk holds on"
+    help="Find faults in a patch series for Linux memory management, and measure what it costs, on"
     " this machine, with the real kernel code.\n\n`ream help words` says what ream's words mean."
     "\n\nExit status: 0 all is well, 1 a claim fails,"
-    " 2 usage, 3 it cannot be done or written here, 4 undecided, 5 a sample's memory was wrong,"
+    " 2 usage, 3 it cannot be done or written here, 4 undecided, 5 a kernel was found wrong,"
     " 6 a tool failed or a record is damaged, 70 a bug in ream, 130 interrupted, 141 nobody read"
     " on, 129 ended by SIGHUP, 143 ended by SIGTERM.",
     no_args_is_help=True,
@@ -97,6 +97,10 @@ def given_series(
     if base is None and tree is None and any(map(may_be_commits, paths)):
         tree = Path() if Path(".git").exists() else None
     source = wanted_tree(base, tree)
+    range_ = next((one for one in paths if ".." in one.name and may_be_commits(one)), None)
+    if range_ is not None and isinstance(source, Path) and not (source / ".git").exists():
+        lack = "not a git tree" if source.exists() else "no such directory"
+        raise BadUsage(f"--tree {tree}: {lack}, so {range_} names no commits")
     repository = source.repository if isinstance(source, Commit) else tree
     found = [load_series(one, version=version, repository=repository) for one in paths]
     commits = {patch.ground.commit for one in found for patch in one.patches}

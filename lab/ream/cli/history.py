@@ -306,6 +306,8 @@ def verify(
     where = "no index was written" if dry_run else f"index: {index_path(runs)}"
     whole = len(names) - found[DAMAGED]
     note(f"{whole} of {counted(len(names), 'record')} in {runs} are whole; {where}")
+    if not names:
+        note("--runs DIR names another folder of records, as docs/records in a checkout")
     for what, number in sorted(found.items()):
         if what != DAMAGED:
             note(f"{number} {what}")

@@ -49,11 +49,15 @@ def test_a_difference_changes_a_patch_and_nothing_else_of_it(port: Path) -> None
     assert (meant[0].subject, meant[1]) == (listed[0].subject, listed[1])
 
 
-def test_a_whole_patch_stands_in_with_the_options_of_the_listed_one(port: Path) -> None:
+def test_a_whole_patch_or_its_diff_stands_in_for_the_listed_one(port: Path) -> None:
     (port / SECOND).write_text(DIFF.format(2, 33))
-    patches = load_series(port).patches
-    assert (patches[1].body.decode(), patches[1].subject) == (DIFF.format(2, 33), "b")
-    assert patches[1].options == (("vm.config", "CONFIG_NEW=m\n"),)
+    before = load_series(port.parents[1] / "topic").patches[1]
+    alone = load_series(port).patches[1]
+    assert alone.body == before.body.replace(b"+22", b"+33")
+    (port / SECOND).write_text(mail := MAIL.format(2, "c", DIFF.format(2, 33), "Friday"))
+    whole = load_series(port).patches[1]
+    assert (whole.body.decode(), whole.subject) == (mail, "b")
+    assert alone.options == whole.options == (("vm.config", "CONFIG_NEW=m\n"),)
 
 
 def test_a_file_of_words_leaves_a_patch_out(port: Path) -> None:

@@ -125,6 +125,11 @@ def is_difference(body: bytes, name: str) -> bool:
     return f"\n--- a/{name}\n".encode() in b"\n" + body
 
 
+def message_of(body: bytes) -> bytes:
+    """What stands before the diff in a patch."""
+    return body[: found.start()] if (found := _DIFF.search(body)) else body
+
+
 def changed(body: bytes, difference: bytes) -> bytes:
     """A text as a unified diff changes it.
 

@@ -18,7 +18,7 @@ from tempfile import TemporaryDirectory
 from ream.counted import counted
 from ream.errors import BadUsage
 from ream.kernel.bundle import format_line, is_bundle, line_of, unbundle
-from ream.kernel.diff import changed, changed_files, essence, holds_diff, is_difference
+from ream.kernel.diff import changed, changed_files, essence, holds_diff, is_difference, message_of
 from ream.kernel.mailbox import Ground, Mail, ground_of, mails, of_folder, of_mailbox, why_none
 from ream.kernel.posted import is_message_id, thread_of
 from ream.paths import SERIES
@@ -261,8 +261,8 @@ def _listed(directory: Path, quilt: Path) -> list[Patch]:
 def _beside(directory: Path, place: Path) -> Iterator[Patch]:
     """The patches of a listed folder, for which files of the same names beside the list stand in.
 
-    Such a file is a patch, with or without a message, or a unified diff from the listed patch to
-    the one that is meant. A file with words alone says why the patch is left out.
+    Such a file is a patch, or its diff alone below the same message, or a unified diff from the
+    listed patch to the one that is meant. One with words alone says why the patch is left out.
     """
     for patch in _from_directory(place, None):
         if not (file := directory / patch.name).is_file():
@@ -273,7 +273,9 @@ def _beside(directory: Path, place: Path) -> Iterator[Patch]:
             except ValueError as cause:
                 raise BadUsage(f"{file}: {cause} does not fit {place / patch.name}") from cause
         elif holds_diff(text):
-            yield replace(patch, body=_only_mail(file).body)
+            whole = _only_mail(file)
+            message = b"" if whole.subject else message_of(patch.body)
+            yield replace(patch, body=message + whole.body)
 
 
 def _quilt_names(quilt: Path) -> Iterator[str]:

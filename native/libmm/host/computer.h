@@ -18,8 +18,11 @@ static inline const struct libmm_kernel *libmm_kernel(void)
 	return (*__start_ream_kernels)->ops;
 }
 
-/* memory.c: reserve what has a fixed place; @fd: the file that is RAM; negative: a new one. */
-void memory_prepare(int fd);
+/*
+ * memory.c: reserve what has a fixed place; @fd: the file that is RAM; negative: a new one;
+ * @measures: a step is timed, so that pages are those that README.md describes.
+ */
+void memory_prepare(int fd, bool measures);
 
 /* Static keys, calls and constants change the kernel's code at any time from now on. */
 void memory_open_text(void);

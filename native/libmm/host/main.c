@@ -205,7 +205,7 @@ int main(int argc, char **argv)
 	void *unused;
 
 	read_words(argc, argv, &task, &ram_fd);
-	memory_prepare(ram_fd);
+	memory_prepare(ram_fd, strstr(task.program, " measure"));
 	arch_describe_cpu(&machine);
 	arch_enter_cpu(0);
 	memory_open_text();

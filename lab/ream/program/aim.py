@@ -113,6 +113,7 @@ class Aim:
         self.met = met
         """By program, the numbers of its blocks."""
         self._base = base
+        self._reduced: dict[tuple[str, frozenset[int]], Program] = {}
 
     @classmethod
     def of(cls, base: Rig, code: Code, corpus: Corpus, cache: Path) -> "Aim":
@@ -164,7 +165,9 @@ class Aim:
         reached = frozenset[int]().union(*self.met.values())
         if met is None:
             met = target.blocks & reached
-        near = self._near(target.blocks & reached or self.code.numbers(target.functions))
+        boot = frozenset.intersection(*self.met.values()) if self.met else frozenset[int]()
+        own = self.code.numbers(target.functions)
+        near = self._near((target.blocks & reached) - boot or (own & reached) - boot)
         return Attempts(*programs, self._favoured(target), met, seed, near=near)
 
     def _near(self, wanted: frozenset[int]) -> Near | None:
@@ -180,7 +183,7 @@ class Aim:
                 return frozenset()
 
         met = {name: its & wanted for name, its in self.met.items() if its & wanted}
-        return Near(self._programs, met, meets)
+        return Near(self._programs, met, meets, self._reduced)
 
 
 class Attempts(Iterator[Attempt]):

@@ -7,7 +7,7 @@ of the steps, runs in a tenth of the time, and what is put into it meets the cha
 
 import random
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, MutableMapping
 from typing import Any
 
 from ream.program.shrink import shrink
@@ -30,13 +30,19 @@ class Near:
 
     Those that come then execute all wanted blocks that some program of the corpus does.
 
-    met: what programs execute of the wanted blocks, by name. meets: runs a program.
+    met: what programs execute of the wanted blocks, by name. meets: runs a program. reduced: seeds
+    that are known, by the program that they are from and the blocks that they need.
     """
 
     def __init__(
-        self, programs: Mapping[str, Program], met: Mapping[str, frozenset[int]], meets: Meets
+        self,
+        programs: Mapping[str, Program],
+        met: Mapping[str, frozenset[int]],
+        meets: Meets,
+        reduced: MutableMapping[tuple[str, frozenset[int]], Program] | None = None,
     ) -> None:
         self._programs, self._met, self._meets = programs, met, meets
+        self._reduced = {} if reduced is None else reduced
         self._left = sorted(met)
         how_often = Counter(one for its in met.values() for one in its)
         self._blocks = sorted(how_often, key=lambda one: (how_often[one], one))
@@ -72,12 +78,14 @@ class Near:
             needed = self._met[name]
         else:
             return
-        its = self._reduced(self._programs[name], needed)
+        if (name, needed) not in self._reduced:
+            self._reduced[name, needed] = self._without_rest(self._programs[name], needed)
+        its = self._reduced[name, needed]
         self._covered |= self._meets(its)
         if all(its != one for _, one in self.seeds):
             self.seeds.append((name, its))
 
-    def _reduced(self, program: Program, needed: frozenset[int]) -> Program:
+    def _without_rest(self, program: Program, needed: frozenset[int]) -> Program:
         if not needed <= self._meets(small(program)):
             return in_few_runs(program, lambda one: needed <= self._meets(one), MOST_RUNS)
         short = in_few_runs(program, lambda one: needed <= self._meets(small(one)), MOST_RUNS)

@@ -44,7 +44,7 @@ def small(program: Program) -> Program:
 
 def varied(dice: random.Random, seed: Program, weights: Mapping[str, int]) -> Program:
     """Change a program in some places, rather near its end, and look at what it leaves."""
-    program = _watched_closely(dice, _with_declared(seed))
+    program = _watched_closely(dice, _with_declared(dice, seed))
     for _ in range(1 + dice.randrange(MOST_CHANGES)):
         steps = program.steps
         first = sum(one.form.declares or one.verb == "swap" for one in steps)
@@ -186,7 +186,7 @@ class Behind(Drawn):
         return Range(chosen.name, begin, max(begin + 1, min(chosen.end or nr, nr)))
 
 
-def _with_declared(program: Program) -> Program:
+def _with_declared(dice: random.Random, program: Program) -> Program:
     """Declare what mixtures use and the program does not have."""
     scene = Scene()
     for step in program:
@@ -200,7 +200,9 @@ def _with_declared(program: Program) -> Program:
         missing.append(new_step("group", group="g", size=64 << 20))
     at = sum(one.form.declares for one in program)
     if "swap" not in scene.seen:
-        missing.append(new_step("swap", size=64 << 20))
+        how = ("synchronous", "device", "holes")
+        flags = (one for one in how if dice.randrange(3) == 0)
+        missing.append(new_step("swap", None, *flags, size=64 << 20))
     return Program((*program.steps[:at], *missing, *program.steps[at:]))
 
 

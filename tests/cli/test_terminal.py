@@ -3,8 +3,11 @@
 
 import os
 import pty
+import shutil
+import signal
 import subprocess
 import sys
+import time
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -102,3 +105,41 @@ def test_no_colours_for_who_asks_for_none() -> None:
     assert not wants_colours(["report"], {"TERM": "xterm", "NO_COLOR": "1"})
     assert wants_colours(["report"], {"TERM": "xterm", "NO_COLOR": ""})
     assert not wants_colours(["report"], {})
+
+
+@pytest.mark.parametrize("pager", ["less '", "/etc/hostname"])
+def test_a_pager_that_cannot_be_run_is_left_out(pager: str) -> None:
+    assert on_terminal("list", PAGER=pager).count("\n") > 5
+
+
+def test_a_pager_gets_names_that_are_no_text(tmp_path: Path) -> None:
+    strange = os.fsdecode(os.fsencode(tmp_path) + b"/r\xff")
+    shutil.copytree(RECORD, Path(strange) / Path(RECORD).name)
+    shown = on_terminal("show", "--runs", strange, Path(RECORD).name, PAGER="tee /dev/null")
+    assert "mremap" in shown
+
+
+def test_a_pager_does_not_outlive_an_interrupted_ream(tmp_path: Path) -> None:
+    leader, follower = pty.openpty()
+    started = tmp_path / "started"
+    pager = tmp_path / "pager"
+    pager.write_text(f"#!/bin/sh\ntrap '' INT\ncat >/dev/null\n: >{started}\nsleep 1\n")
+    pager.chmod(0o755)
+    its = {
+        **os.environ,
+        "TERM": "xterm",
+        "PAGER": str(pager),
+        "PYTHONPATH": os.pathsep.join(sys.path),
+    }
+    process = subprocess.Popen(
+        (sys.executable, "-m", "ream", "list"),
+        stdin=subprocess.DEVNULL, stdout=follower, stderr=subprocess.DEVNULL, env=its,
+    )  # fmt: skip
+    while not started.exists():
+        time.sleep(0.01)
+    process.send_signal(signal.SIGINT)
+    assert process.wait() == 0
+    listed = subprocess.run(("ps", "-eo", "args"), capture_output=True, text=True, check=True)
+    assert str(pager) not in listed.stdout
+    os.close(leader)
+    os.close(follower)

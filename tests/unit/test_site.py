@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The pages of a site: the records' own numbers, links that lead somewhere, nothing that runs."""
 
+import json
 import re
 import shutil
 from collections.abc import Callable, Mapping
@@ -11,7 +12,8 @@ import pytest
 
 from ream.errors import BadUsage
 from ream.history.pooled import pooled, ratios_in
-from ream.site.gathered import Effect, Gathered, MeasuredRow, means
+from ream.record.record import SUMMED
+from ream.site.gathered import Gathered, Mean, MeasuredRow, Ratio, means
 from ream.site.pages import nr_pages, pages
 from shipped import RECORDS, unpacked
 
@@ -80,27 +82,57 @@ def test_the_same_records_give_the_same_bytes(runs: Path, made: Mapping[str, str
 def test_upgrades_go_from_an_older_kernel_to_newer_ones(runs: Path) -> None:
     its = gathered(runs).upgrades
     assert {tuple(one.by_kernel) for one in its} == {("6.12", "7.2", "7.3")}
-    assert {one.by_kernel["7.3"].runs for one in its} == {(KERNELS,)}
+    assert {ratio.runs for one in its if (ratio := one.by_kernel["7.3"])} == {(KERNELS,)}
 
 
-@pytest.mark.parametrize(
-    ("ends", "word"),
-    [((0.8, 0.99), "faster"), ((1.01, 1.2), "slower"), ((0.9, 1.1), "undecided")],
-)
-def test_a_ratio_is_coloured_only_if_its_interval_is_on_one_side(
-    ends: tuple[float, float], word: str
-) -> None:
-    assert Effect(1.0, *ends, ("run",)).word == word
+def test_a_cell_has_the_word_of_its_run(runs: Path) -> None:
+    its = gathered(runs)
+    for experiment in ("fork", "mremap"):
+        by_run = {one.run: one for _, one in its.records}
+        for row in its.rows(experiment):
+            for ratio in row.by_cpu.values():
+                (run,) = ratio.runs
+                (kept,) = (one for one in by_run[run].rows if one.row == row.row)
+                name = {"technique": "published", "ours": "ream"}.get(row.variant, row.variant)
+                effect = kept.variants[name].effect
+                assert ratio.word == (effect if effect in ("faster", "slower") else "undecided")
 
 
-def test_a_mean_is_geometric_and_of_technique_and_ours_alone() -> None:
+def ratio(value: float, *, earlier: bool = False) -> Ratio:
+    return Ratio(value, value, value, ("run",), "faster", earlier)
+
+
+def test_a_mean_is_of_the_rows_that_every_type_of_cpu_has() -> None:
     rows = [
-        MeasuredRow("a", "ours", {"cpu": Effect(0.5, 0.4, 0.6, ("run",))}),
-        MeasuredRow("b", "ours", {"cpu": Effect(2.0, 1.9, 2.1, ("run",))}),
-        MeasuredRow("b", "base", {"cpu": Effect(9.0, 8.9, 9.1, ("run",))}),
+        MeasuredRow("a", "ours", {"x": ratio(0.5), "y": ratio(0.4)}),
+        MeasuredRow("b", "ours", {"x": ratio(2.0), "y": ratio(0.9, earlier=True)}),
+        MeasuredRow("c", "ours", {"x": ratio(7.0)}),
+        MeasuredRow("b", "base", {"x": ratio(9.0), "y": ratio(9.0), "z": ratio(9.0)}),
     ]
-    assert means(rows, "cpu") == {"ours": pytest.approx(1.0)}
-    assert means(rows, "other") == {}
+    nr_rows, found = means(rows)
+    assert nr_rows == 2
+    assert found["x"] == {"ours": Mean(pytest.approx(1.0), earlier=False)}
+    assert found["y"] == {"ours": Mean(pytest.approx(0.6), earlier=True)}
+    assert found.keys() == {"x", "y"}
+
+
+def test_published_tables_are_judged_by_one_machine_at_a_time(tmp_path: Path) -> None:
+    shutil.copytree(RECORDS / FORK, tmp_path / FORK)
+    copy = unpacked(RECORDS / FORK, tmp_path / "20261129T000000Z-fork-native-0001")
+    receipt = json.loads((copy / "receipt.json").read_text())
+    receipt.pop(SUMMED, None)
+    receipt["machine"].update(id="another", nr_cpus=64)
+    (copy / "receipt.json").write_text(json.dumps(receipt))
+    (copy / "SHA256SUMS").unlink(missing_ok=True)
+    its = gathered(tmp_path)
+    assert len(its.cpus) == 1
+    assert [one.rpartition(", ")[2] for one in its.machines] == ["machine 1", "machine 2"]
+
+
+def test_a_record_that_is_no_result_is_refused_in_one_line(tmp_path: Path) -> None:
+    unpacked(RECORDS / WITHOUT_SUMS, tmp_path / WITHOUT_SUMS, lambda run: run.update(rows=[{}]))
+    with pytest.raises(BadUsage, match="rows"):
+        gathered(tmp_path)
 
 
 def test_texts_of_a_record_are_not_run(tmp_path: Path) -> None:

@@ -40,8 +40,12 @@ def wants_colours(words: Sequence[str], environment: Mapping[str, str]) -> bool:
 
 def pager_of(words: Sequence[str], environment: Mapping[str, str]) -> list[str]:
     """The command line of the pager; empty if there is none, or the command needs none."""
-    asked = shlex.split(environment.get("PAGER", "less"))
-    if not words or words[0] not in PAGED or environment.get("TERM", "dumb") == "dumb":
+    command = next((one for one in words if not one.startswith("-")), None)
+    if command not in PAGED or environment.get("TERM", "dumb") == "dumb":
+        return []
+    try:
+        asked = shlex.split(environment.get("PAGER", "less"))
+    except ValueError:  # a quote without its second one
         return []
     return asked if asked and asked[0] != "cat" and shutil.which(asked[0]) else []
 
@@ -85,11 +89,26 @@ def on_terminal(words: Sequence[str]) -> Iterator[None]:
         if pager is not None and pager.stdin is not None:
             with suppress(BrokenPipeError):
                 pager.stdin.close()
+            _wait(pager)
+
+
+def _wait(pager: "subprocess.Popen[str]") -> None:
+    """Until the user leaves the pager. It takes Ctrl-C itself, and must not outlive us."""
+    while True:
+        try:
             pager.wait()
+        except KeyboardInterrupt:
+            continue
+        return
 
 
 def _started(pager: Sequence[str]) -> "subprocess.Popen[str] | None":
     if not pager:
         return None
     environment = {"LESS": ENDS_WITH_ONE_SCREEN, **os.environ}
-    return subprocess.Popen(pager, stdin=subprocess.PIPE, text=True, env=environment)
+    try:
+        return subprocess.Popen(
+            pager, stdin=subprocess.PIPE, text=True, errors="backslashreplace", env=environment
+        )
+    except OSError:  # it is no program
+        return None

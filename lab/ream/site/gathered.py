@@ -4,18 +4,28 @@
 import re
 import statistics
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
 from ream.experiment import BEFORE, PUBLISHED, named
 from ream.folders import names
-from ream.history.pooled import ByCpu, OverRuns, Place, cpu_type, pooled, ratios_in
+from ream.history.pooled import (
+    REMOVED,
+    ByCpu,
+    OverRuns,
+    Place,
+    cpu_type,
+    of_record,
+    pooled,
+    read_removed,
+)
 from ream.published import NS, Table, load_tables
-from ream.record.parts import part, rows_of
+from ream.record.parts import machine_id, part
 from ream.record.record import Record, is_record
 from ream.replicate.outcome import JudgedRecord, Line, Replication, replicate_all
+from ream.report.contract import Result, RowResult, Summary
 
 SHOWN: Mapping[str, str] = {PUBLISHED: "technique", "ream": "ours"}
 """By its name in a record, what a variant is called for readers."""
@@ -24,6 +34,9 @@ _KERNEL = re.compile(r"\d+\.\d+")
 """The name of a variant that is another kernel, such as 7.3."""
 _PREFIX = re.compile(r"-\d+of\d+$")
 """The end of the name of a variant that has the first patches of a series alone."""
+
+
+_Machines = dict[object, list[JudgedRecord]]
 
 
 @dataclass(frozen=True)
@@ -37,32 +50,27 @@ class Run:
     kernel: str
     variants: tuple[str, ...]
     counted: bool
+    own_kernels: bool
+    """Whether its kernels are those of the experiment, without other options and sources."""
     page: str | None = None
     """The page, relative to the site; None if it has none."""
 
 
 @dataclass(frozen=True)
-class Effect:
-    """A ratio to `before` with its 95 % interval; below 1 is faster."""
+class Ratio:
+    """A ratio to `before` with its 95 % interval; below 1 is faster.
+
+    word: faster, slower or undecided. For a single run it is what the run itself concluded from
+    floor, interval and all of its ratios; over runs it is on which side of 1 the interval is.
+    """
 
     ratio: float
     low: float
     high: float
     runs: tuple[str, ...]
+    word: str
     earlier: bool = False
     """Whether newer patches of this name were measured on another type of CPU."""
-
-    @property
-    def word(self) -> str:
-        """faster, slower or undecided: the side of 1 on which all of the interval is."""
-        return "faster" if self.high < 1 else "slower" if self.low > 1 else "undecided"
-
-    @classmethod
-    def of(cls, its: OverRuns) -> "Effect":
-        """The pooled ratio of a place."""
-        one = its.estimate
-        low, high = (one.ratio if end is None else end for end in (one.low, one.high))
-        return cls(one.ratio, low, high, its.runs, its.earlier)
 
 
 @dataclass(frozen=True)
@@ -71,7 +79,16 @@ class MeasuredRow:
 
     row: str
     variant: str
-    by_cpu: Mapping[str, Effect]
+    by_cpu: Mapping[str, Ratio]
+
+
+@dataclass(frozen=True)
+class Mean:
+    """The geometric mean of a variant's ratios on a type of CPU."""
+
+    ratio: float
+    earlier: bool
+    """Whether any of the ratios is of an earlier form of the patches."""
 
 
 @dataclass(frozen=True)
@@ -81,16 +98,17 @@ class Upgraded:
     experiment: str
     row: str
     cpu: str
-    by_kernel: Mapping[str, Effect]
+    by_kernel: Mapping[str, Ratio | None]
+    """None for the first."""
 
 
 @dataclass(frozen=True)
 class Claimed:
-    """A line of a published table, and what was found on each type of CPU."""
+    """A line of a published table, and what was found on each machine."""
 
     what: str
     claimed: float | None
-    by_cpu: Mapping[str, Line]
+    by_machine: Mapping[str, Line]
 
 
 @dataclass(frozen=True)
@@ -100,7 +118,7 @@ class PublishedTable:
     table: Table
     lines: Sequence[Claimed]
     words: Mapping[str, str]
-    """The verdict on the whole table by type of CPU."""
+    """The verdict on the whole table by machine."""
 
     @property
     def link(self) -> str | None:
@@ -108,12 +126,12 @@ class PublishedTable:
         return self.table.message_id and f"{ARCHIVE}{self.table.message_id}"
 
 
-@dataclass
+@dataclass(frozen=True)
 class Gathered:
-    """All records of a directory, read once."""
+    """All records of a directory, read once: each with its results."""
 
     runs: Path
-    records: Sequence[Record] = field(default_factory=list)
+    records: Sequence[tuple[Record, Summary]]
 
     @classmethod
     def of(cls, runs: Path, said: Callable[[int, int], None]) -> "Gathered":
@@ -125,20 +143,21 @@ class Gathered:
         found = []
         for number, path in enumerate(there, start=1):
             said(number, len(there))
-            found.append(Record.load(str(path), runs))
+            record = Record.load(str(path), runs)
+            found.append((record, Summary.from_object(record.run, source=str(path))))
         return cls(runs, found)
 
     @cached_property
     def listed(self) -> Sequence[Run]:
         """All records, newest first."""
-        return [_run(one) for one in reversed(self.records)]
+        return [_run(record) for record, _ in reversed(self.records)]
 
     @cached_property
     def newest(self) -> Sequence[Run]:
         """The newest record of each experiment, stage, CPU type and kind of measurement."""
         first: dict[tuple[object, ...], Run] = {}
         for one in self.listed:
-            key = one.experiment, one.stage, one.cpu, one.counted
+            key = one.experiment, one.stage, one.cpu, one.counted, one.own_kernels
             first.setdefault(key, one)
         return [*first.values()]
 
@@ -149,7 +168,13 @@ class Gathered:
 
     @cached_property
     def _pooled(self) -> Mapping[Place, ByCpu]:
-        return pooled(ratios_in(self.runs))
+        ratios = [one for record, _ in self.records for one in of_record(record)]
+        removed = self.runs / REMOVED
+        return pooled([*ratios, *(read_removed(removed) if removed.is_file() else ())])
+
+    @cached_property
+    def _by_run(self) -> Mapping[str, Mapping[str, RowResult]]:
+        return {its.run: {row.row: row for row in its.rows} for _, its in self.records}
 
     def rows(self, experiment: str) -> Iterator[MeasuredRow]:
         """Rows and variants of an experiment with their pooled ratios, in the order of its rows.
@@ -161,37 +186,66 @@ class Gathered:
         its.sort(key=lambda one: order.get(one[0][1], len(order)))
         for (_, row, variant), by_cpu in its:
             if not _PREFIX.search(variant):
-                effects = {cpu: Effect.of(one) for cpu, one in by_cpu.items()}
-                yield MeasuredRow(row, shown(variant), effects)
+                found = {cpu: self._ratio(row, variant, one) for cpu, one in by_cpu.items()}
+                yield MeasuredRow(row, shown(variant), found)
+
+    def _ratio(self, row: str, variant: str, its: OverRuns) -> Ratio:
+        one = its.estimate
+        low, high = (one.ratio if end is None else end for end in (one.low, one.high))
+        word = "faster" if high < 1 else "slower" if low > 1 else "undecided"
+        if len(its.runs) == 1:
+            kept = self._by_run.get(its.runs[0], {}).get(row)
+            word = _word(kept.variants.get(variant) if kept else None)
+        return Ratio(one.ratio, low, high, its.runs, word, its.earlier)
 
     @cached_property
     def upgrades(self) -> Sequence[Upgraded]:
         """Rows that were measured in several kernels, each of its newest run on a type of CPU."""
         found: dict[tuple[str, ...], Upgraded] = {}
-        for record in self.records:
-            for one in _upgraded(record):
+        for record, summary in self.records:
+            for one in _upgraded(record, summary):
                 found[one.experiment, one.row, one.cpu, next(iter(one.by_kernel))] = one
         return sorted(found.values(), key=lambda one: one.experiment)
 
     @cached_property
     def published(self) -> Sequence[PublishedTable]:
-        """Each published table, judged by the records of each type of CPU."""
+        """Each published table, judged by the records of each machine: a verdict is of one."""
         tables = [one for one in load_tables() if one.experiment in names()]
-        by_cpu: dict[str, list[JudgedRecord]] = defaultdict(list)
-        for record in self.records:
-            if _is_of_the_experiment(record):
-                by_cpu[_cpu(record)].append(JudgedRecord.of(record))
+        sources: dict[str, dict[object, list[JudgedRecord]]] = defaultdict(
+            lambda: defaultdict(list)
+        )
+        ids = {_kind(one): id_ for one, _ in self.records if (id_ := machine_id(one))}
+        for record, _ in self.records:
+            if _has_own_kernels(record):  # an old record has no id, and is taken for its kind's
+                machine = _kind(record), machine_id(record) or ids.get(_kind(record))
+                sources[_cpu(record)][machine].append(JudgedRecord.of(record))
         known = [named(name) for name in names()]
         judged: dict[str, dict[str, Replication]] = {}
-        for cpu, sources in sorted(by_cpu.items()):
-            of_cpu = replicate_all(
-                tables, sources, known, sources[-1].machine, absent={}, failed={}
-            )
-            judged[cpu] = {one.table.id: one for one in of_cpu}
+        for cpu, machines in sorted(sources.items()):
+            for number, its in enumerate(machines.values(), start=1):
+                name = cpu if len(machines) == 1 else f"{cpu}, machine {number}"
+                of_it = replicate_all(tables, its, known, its[-1].machine, absent={}, failed={})
+                judged[name] = {one.table.id: one for one in of_it}
         return [
-            _published(table, {cpu: its[table.id] for cpu, its in judged.items()})
+            _published(table, {name: its[table.id] for name, its in judged.items()})
             for table in tables
         ]
+
+    @cached_property
+    def machines(self) -> Sequence[str]:
+        """The machines that published tables are judged by, and which measured any of their lines.
+
+        Machines of one CPU type have numbers.
+        """
+        return list(
+            dict.fromkeys(
+                name
+                for one in self.published
+                for line in one.lines
+                for name, its in line.by_machine.items()
+                if its.tried
+            )
+        )
 
     @cached_property
     def cpus(self) -> Sequence[str]:
@@ -204,8 +258,30 @@ def shown(variant: str) -> str:
     return SHOWN.get(variant, variant)
 
 
+def means(rows: Sequence[MeasuredRow]) -> tuple[int, Mapping[str, Mapping[str, Mean]]]:
+    """The mean of technique and of ours by type of CPU, over rows that all of these types have.
+
+    The first number says how many rows these are.
+    """
+    own = [one for one in rows if one.variant in SHOWN.values()]
+    cpus = {cpu for one in own for cpu in one.by_cpu}
+    common = [one for one in own if one.by_cpu.keys() == cpus]
+    found: dict[str, dict[str, Mean]] = defaultdict(dict)
+    for variant in dict.fromkeys(one.variant for one in common):
+        for cpu in cpus:
+            its = [one.by_cpu[cpu] for one in common if one.variant == variant]
+            mean = statistics.geometric_mean(one.ratio for one in its)
+            found[cpu][variant] = Mean(mean, any(one.earlier for one in its))
+    return len({one.row for one in common}), found
+
+
 def _cpu(record: Record) -> str:
     return cpu_type(part(record.receipt, "machine"))
+
+
+def _kind(record: Record) -> tuple[str, object]:
+    """The type and the number of a machine's CPUs."""
+    return _cpu(record), part(record.receipt, "machine").get("nr_cpus")
 
 
 def _run(record: Record) -> Run:
@@ -218,10 +294,11 @@ def _run(record: Record) -> Run:
         kernel=str(kernel.get("version") or "?"),
         variants=tuple(map(shown, part(kernel, "variants"))),
         counted=bool(record.receipt.get("count")),
+        own_kernels=_has_own_kernels(record),
     )
 
 
-def _is_of_the_experiment(record: Record) -> bool:
+def _has_own_kernels(record: Record) -> bool:
     """Whether a record has the experiment's own kernels, as verdicts need."""
     kernel = part(record.receipt, "kernel")
     return (
@@ -231,27 +308,28 @@ def _is_of_the_experiment(record: Record) -> bool:
     )
 
 
-def _upgraded(record: Record) -> Iterator[Upgraded]:
+def _word(its: Result | None) -> str:
+    """What a run concluded of a variant: faster, slower, or else undecided."""
+    return its.effect if its is not None and its.effect in ("faster", "slower") else "undecided"
+
+
+def _upgraded(record: Record, summary: Summary) -> Iterator[Upgraded]:
     kernel = part(record.receipt, "kernel")
     first = ".".join(str(kernel.get("version")).split(".")[:2])
-    kernels = [name for name in part(kernel, "trees") if _KERNEL.fullmatch(name)]
-    others = [name for name in kernels if version(name) > version(first)]
-    if not others or record.receipt.get("count"):
+    if record.receipt.get("count") or not _KERNEL.fullmatch(first):
         return
-    for row, its in rows_of(record).items():
-        variants = part(its, "variants")
-        if BEFORE not in variants:
-            continue
-        run = (record.path.name,)
-        effects = {first: Effect(1.0, 1.0, 1.0, run)}
+    kernels = [name for name in part(kernel, "trees") if _KERNEL.fullmatch(name)]
+    others = sorted((one for one in kernels if version(one) > version(first)), key=version)
+    for row in summary.rows:
+        by_kernel: dict[str, Ratio | None] = {first: None} if BEFORE in row.variants else {}
         for name in others:
-            found = part(variants, name)
-            ratio, low, high = (found.get(one) for one in ("ratio", "low", "high"))
-            if ratio and low and high:
-                effects[name] = Effect(ratio, low, high, run)
-        if len(effects) > 1:
-            by_kernel = dict(sorted(effects.items(), key=lambda one: version(one[0])))
-            yield Upgraded(str(record.run.get("experiment")), row, _cpu(record), by_kernel)
+            its = row.variants.get(name)
+            if its is not None and its.ratio and its.low and its.high:
+                by_kernel[name] = Ratio(
+                    its.ratio, its.low, its.high, (record.path.name,), _word(its)
+                )
+        if first in by_kernel and len(by_kernel) > 1:
+            yield Upgraded(summary.experiment, row.row, _cpu(record), by_kernel)
 
 
 def version(name: str) -> tuple[int, ...]:
@@ -259,38 +337,24 @@ def version(name: str) -> tuple[int, ...]:
     return tuple(map(int, name.split(".")))
 
 
-def _published(table: Table, by_cpu: Mapping[str, Replication]) -> PublishedTable:
+def _published(table: Table, by_machine: Mapping[str, Replication]) -> PublishedTable:
     lines: dict[tuple[object, ...], dict[str, Line]] = {}
-    for cpu, its in by_cpu.items():
+    for machine, its in by_machine.items():
         for line in its.compared:
             key = *sorted(line.claim.line.params.items()), line.claim.value
-            lines.setdefault(key, {})[cpu] = line
+            lines.setdefault(key, {})[machine] = line
     claimed = [_claimed(table, its) for its in lines.values()]
-    return PublishedTable(table, claimed, {cpu: its.word for cpu, its in by_cpu.items()})
+    return PublishedTable(table, claimed, {name: its.word for name, its in by_machine.items()})
 
 
-def _claimed(table: Table, by_cpu: Mapping[str, Line]) -> Claimed:
-    claim = next(iter(by_cpu.values())).claim
+def _claimed(table: Table, by_machine: Mapping[str, Line]) -> Claimed:
+    claim = next(iter(by_machine.values())).claim
     words = [f"{name} {value}" for name, value in claim.line.params.items()]
     if claim.value and claim.printed.unit in NS:
         words.append(claim.value)
-    return Claimed(", ".join(words) or table.title, claim.printed.ratio, by_cpu)
-
-
-def means(rows: Sequence[MeasuredRow], cpu: str) -> Mapping[str, float]:
-    """The geometric mean ratio over rows on a type of CPU, of the technique and of ours."""
-    by_variant: dict[str, list[float]] = {}
-    for one in rows:
-        if one.variant in SHOWN.values() and cpu in one.by_cpu:
-            by_variant.setdefault(one.variant, []).append(one.by_cpu[cpu].ratio)
-    return {name: statistics.geometric_mean(its) for name, its in by_variant.items()}
+    return Claimed(", ".join(words) or table.title, claim.printed.ratio, by_machine)
 
 
 def factor(ratio: float) -> str:
     """A ratio of times in words: 0.5 is 2.00x faster."""
     return f"{1 / ratio:.2f}x faster" if ratio <= 1 else f"{ratio:.2f}x slower"
-
-
-def of_experiment(runs: Iterable[Run], experiment: str) -> list[Run]:
-    """The runs of one experiment."""
-    return [one for one in runs if one.experiment == experiment]

@@ -15,7 +15,7 @@ from ream.errors import BadUsage
 from ream.experiment import named
 from ream.record.record import Record
 from ream.report.html import page, picture
-from ream.site.gathered import Gathered, Run, factor, means, of_experiment, version
+from ream.site.gathered import Gathered, Run, factor, means, version
 
 HERE = Path(__file__).parent
 RUNS = "runs"
@@ -33,7 +33,7 @@ def pages(site: Gathered, *, of_runs: bool) -> Iterator[tuple[str, str]]:
     of_runs: the newest run of each kind has a page. Raises BadUsage if a record is damaged.
     """
     with_page = {one.name for one in site.newest} if of_runs else set()
-    records = {one.path.name: one for one in site.records}
+    records = {one.path.name: one for one, _ in site.records}
     for name in sorted(with_page):
         yield f"{RUNS}/{name}.html", page.render(records[name])
     runs = [
@@ -42,7 +42,7 @@ def pages(site: Gathered, *, of_runs: bool) -> Iterator[tuple[str, str]]:
     ]
     overview = []
     for name in site.experiments:
-        its = of_experiment(runs, name)
+        its = [one for one in runs if one.experiment == name]
         question = named(name).question
         rows = [*site.rows(name)]
         drawn = _picture(its, records)
@@ -57,8 +57,11 @@ def pages(site: Gathered, *, of_runs: bool) -> Iterator[tuple[str, str]]:
                 picture=f"{name}.svg" if drawn else None, pictured=drawn and drawn[0],
             ),
         )  # fmt: skip
-        by_cpu = {cpu: means(rows, cpu) for cpu in site.cpus}
-        overview.append({"name": name, "question": question, "nr_runs": len(its), "means": by_cpu})
+        nr_rows, by_cpu = means(rows)
+        overview.append(
+            {"name": name, "question": question, "nr_runs": len(its), "nr_rows": nr_rows,
+             "means": by_cpu}
+        )  # fmt: skip
     kernels = sorted({name for one in site.upgrades for name in one.by_kernel}, key=version)
     if kernels:
         yield "upgrades.html", _rendered("upgrades", site, kernels=kernels)
@@ -68,9 +71,12 @@ def pages(site: Gathered, *, of_runs: bool) -> Iterator[tuple[str, str]]:
 
 
 def _picture(runs: list[Run], records: dict[str, Record]) -> tuple[str, str] | None:
-    """The newest timed run that has curves, and their picture."""
-    for one in runs:
-        if not one.counted:
+    """The newest timed run of the experiment's own kernels that has curves, and their picture.
+
+    Of such runs those with most variants and rows come first: a run of few rows shows little.
+    """
+    for one in sorted(runs, key=lambda one: -len(records[one.name].run.get("rows") or ())):
+        if not one.counted and one.own_kernels:
             with suppress(BadUsage):  # no rows of it form a curve
                 return one.name, picture.render(records[one.name])
     return None

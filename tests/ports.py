@@ -30,7 +30,7 @@ def told(line: str) -> str:
 
 def difference(name: str, old: str, new: str) -> str:
     """A unified diff from a patch to its port, without what tools find out by themselves."""
-    before, after = old.splitlines(), new.splitlines()
+    before, after = old.split("\n"), new.split("\n")
     blocks = difflib.SequenceMatcher(None, [*map(told, before)], [*map(told, after)], False)
     meant = [
         line

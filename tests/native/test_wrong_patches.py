@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from ream.errors import ReamError
+from ream.errors import VerificationFailed
 from ream.experiment import BASE, Experiment, Row, named
 from ream.folders import base_names, names
 from ream.kernel.base import base_named
@@ -96,10 +96,10 @@ def check_caught(
         for its in programs:
             run_all(its, built(its), ways)
 
-    with pytest.raises(ReamError, match=CAUGHT):
+    with pytest.raises(VerificationFailed, match=CAUGHT):
         run_every_program({})
     for way in (way for its in programs for way in its.otherwise):  # which are no way out
-        with pytest.raises(ReamError, match=CAUGHT):
+        with pytest.raises(VerificationFailed, match=CAUGHT):
             run_every_program({"mine": way})
 
 

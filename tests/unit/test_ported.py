@@ -104,3 +104,30 @@ def test_ports_are_stored_as_what_differs_but_for_what_tools_find_out(port: Path
     for there, here in numbers.items():
         meant = [text.replace(there, here) for text in meant]
     assert bodies(port) == meant
+
+
+def test_a_patch_that_no_listed_folder_has_is_named(port: Path) -> None:
+    (port / "0003-c.patch").write_text(MAIL.format(3, "c", DIFF.format(1, 3), "Monday"))
+    with pytest.raises(BadUsage, match=r"0003-c\.patch: no folder that .* has a patch of that"):
+        load_series(port)
+
+
+def test_a_list_of_its_own_folder_is_refused(port: Path) -> None:
+    (port / "series").write_text(".\n")
+    with pytest.raises(BadUsage, match="lists its own folder"):
+        load_series(port)
+
+
+def test_options_stay_if_the_last_patch_is_left_out(port: Path) -> None:
+    (port / SECOND).write_text(WORDS)
+    (only,) = load_series(port).patches
+    assert only.options == (("vm.config", "CONFIG_NEW=m\n"),)
+
+
+@pytest.mark.parametrize(
+    ("hunk", "result"),
+    [("@@ -2,0 +3 @@\n+new\n", "a\nb\nnew\nc\n"), ("@@ -0,0 +1 @@\n+new\n", "new\na\nb\nc\n")],
+)
+def test_a_hunk_that_only_adds_stands_behind_the_line_that_it_names(hunk: str, result: str) -> None:
+    difference = f"--- a/x\n+++ b/x\n{hunk}"
+    assert changed(b"a\nb\nc\n", difference.encode()) == result.encode()

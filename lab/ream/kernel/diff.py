@@ -143,8 +143,9 @@ def changed(body: bytes, difference: bytes) -> bytes:
             continue
         inside = [(one[:1] or " ", one[1:]) for one in _hunk_lines(lines, match)]
         before, after = ([one for kind, one in inside if kind in (" ", sign)] for sign in "-+")
-        fits = [n for n in range(at, len(old)) if old[n : n + len(before)] == before]
-        if (place := int(match[1]) - 1) not in fits:
+        fits = [n for n in range(at, len(old) + 1) if old[n : n + len(before)] == before]
+        # A hunk that only adds names the line before it.
+        if (place := int(match[1]) - bool(before)) not in fits:
             if len(fits) != 1:
                 raise ValueError(match[0])
             (place,) = fits

@@ -249,6 +249,13 @@ def _from_directory(directory: Path, version: int | None) -> list[Patch]:
 def _listed(directory: Path, quilt: Path) -> list[Patch]:
     """What quilt's file lists: patches and, as no other tool has it, folders of them."""
     places = [directory / name for name in _quilt_names(quilt)]
+    folders = [place for place in places if place.is_dir()]
+    if any(place.samefile(directory) for place in folders):
+        raise BadUsage(f"{quilt}: lists its own folder")
+    listed = {one.name for one in (*places, *(one for its in folders for one in its.iterdir()))}
+    for file in _mail_files(directory) if folders else ():
+        if file.name not in listed:
+            raise BadUsage(f"{file}: no folder that {quilt} lists has a patch of that name")
     mailed = [_only_mail(place) for place in places if not place.is_dir()]
     patches = iter(_patches(mailed, ground_of(mailed, mailed)))
     return [
@@ -264,7 +271,11 @@ def _beside(directory: Path, place: Path) -> Iterator[Patch]:
     Such a file is a patch, or its diff alone below the same message, or a unified diff from the
     listed patch to the one that is meant. One with words alone says why the patch is left out.
     """
-    for patch in _from_directory(place, None):
+    listed = _from_directory(place, None)
+    stay = [one for one in listed if not _is_left_out(directory / one.name)]
+    if stay:  # the last one has the options of all
+        stay[-1] = replace(stay[-1], options=listed[-1].options)
+    for patch in stay:
         if not (file := directory / patch.name).is_file():
             yield patch
         elif is_difference(text := _read(file), patch.name):
@@ -272,10 +283,15 @@ def _beside(directory: Path, place: Path) -> Iterator[Patch]:
                 yield replace(patch, body=changed(patch.body, text))
             except ValueError as cause:
                 raise BadUsage(f"{file}: {cause} does not fit {place / patch.name}") from cause
-        elif holds_diff(text):
+        else:
             whole = _only_mail(file)
             message = b"" if whole.subject else message_of(patch.body)
             yield replace(patch, body=message + whole.body)
+
+
+def _is_left_out(file: Path) -> bool:
+    """Whether a file says in words alone why a patch is left out."""
+    return file.is_file() and not holds_diff(_read(file))
 
 
 def _quilt_names(quilt: Path) -> Iterator[str]:

@@ -202,6 +202,7 @@ static void count_swap(struct space *space, struct vm_area_struct *vma, unsigned
 		       pte_t pte)
 {
 	softleaf_t entry = softleaf_from_pte(pte);
+	pgoff_t *index;
 
 	if (softleaf_is_marker(entry)) {
 		if (pte_is_uffd_wp_marker(pte) && !(vma->vm_flags & WATCHED))
@@ -223,9 +224,10 @@ static void count_swap(struct space *space, struct vm_area_struct *vma, unsigned
 		wrong("%#lx names swap slot %#lx, which is none", address, swp_offset(entry));
 		return;
 	}
-	census.slot_entries[swp_offset(entry)]++;
-	census.slot_index[swp_offset(entry)] = vma->vm_flags & VM_MERGEABLE ? ANY_INDEX :
-					       linear_anon_page_index(vma, address);
+	index = &census.slot_index[swp_offset(entry)];
+	if (++census.slot_entries[swp_offset(entry)] == 1 || *index != ANY_INDEX)
+		*index = vma->vm_flags & VM_MERGEABLE ? ANY_INDEX :
+			 linear_anon_page_index(vma, address);
 	if (pte_swp_exclusive(pte) && census.slot_entries[swp_offset(entry)] > 1)
 		wrong("%#lx is in swap and exclusive, but another entry names the same slot",
 		      address);

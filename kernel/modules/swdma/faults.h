@@ -28,6 +28,7 @@
 #define SWDMA_FAULTS_H
 
 #include <linux/atomic.h>
+#include <linux/delay.h>
 #include <linux/moduleparam.h>
 #include <linux/sysfs.h>
 
@@ -126,6 +127,14 @@ static bool is_chosen(const unsigned int *fault_at, unsigned int number)
 		return false;
 	atomic_long_inc(&faults);
 	return true;
+}
+
+/* Where prep waits: sleep once more, and then look again. */
+static bool has_waited(void)
+{
+	if (waits)
+		usleep_range(1000, 2000);
+	return waits;
 }
 
 #endif

@@ -1,15 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * swdma: a DMA engine in software, for machines that have none.
- *
+ * swdma: a DMA engine in software, for machines that have none:
  *   insmod swdma.ko nr_channels=4
- *
  * It registers with dmaengine as a driver of hardware does, and a client finds
  * it as it finds hardware, by asking for DMA_MEMCPY. Each channel copies in a
  * kernel thread of its own. It is strict where hardware is: what breaks its
- * alignment or its largest segment is refused and counted, and
- * without DMA_PREP_INTERRUPT there is no callback. It can fail as hardware
- * fails; faults.h says how.
+ * alignment or its largest segment is refused and counted, and without
+ * DMA_PREP_INTERRUPT there is no callback. It can fail as hardware fails;
+ * faults.h says how.
  *
  * With mb_per_s it is no faster than a model of a device: a channel takes
  * setup_ns for each descriptor, and its bytes at that bandwidth, and the last
@@ -25,7 +23,6 @@
 
 #include <linux/align.h>
 #include <linux/completion.h>
-#include <linux/delay.h>
 #include <linux/dma-direct.h>
 #include <linux/dma-mapping.h>
 #include <linux/dmaengine.h>
@@ -331,43 +328,34 @@ static void issue_pending(struct dma_chan *chan)
 	spin_unlock_irqrestore(&channel->lock, flags);
 }
 
-static struct descriptor *take_free(struct channel *channel)
-{
-	struct descriptor *descriptor;
-	unsigned long flags;
-
-	spin_lock_irqsave(&channel->lock, flags);
-	descriptor = list_first_entry_or_null(&channel->free,
-					      struct descriptor, node);
-	if (descriptor && !channel->gone) {
-		list_del(&descriptor->node);
-		memset(descriptor, 0, sizeof(*descriptor));
-		descriptor->state = DESCRIPTOR_PREPARED;
-	} else {
-		descriptor = NULL;
-	}
-	spin_unlock_irqrestore(&channel->lock, flags);
-	return descriptor;
-}
-
 static struct dma_async_tx_descriptor *
 prep_dma_memcpy(struct dma_chan *chan, dma_addr_t dst, dma_addr_t src,
 		size_t len, unsigned long flags)
 {
 	struct channel *channel = to_channel(chan);
 	struct descriptor *descriptor;
+	unsigned long irq_flags;
 
 	if (!len || len > max_seg_bytes ||
 	    !IS_ALIGNED(dst | src | len, BIT_ULL(copy_align))) {
 		atomic_long_inc(&refused);
 		return NULL;
 	}
-	while (!(descriptor = take_free(channel))) {
-		if (!waits || READ_ONCE(channel->gone))
-			return NULL;
-		msleep(1);
-	}
-
+	do {
+		spin_lock_irqsave(&channel->lock, irq_flags);
+		descriptor = list_first_entry_or_null(&channel->free,
+						      struct descriptor, node);
+		if (descriptor && !channel->gone) {
+			list_del(&descriptor->node);
+			memset(descriptor, 0, sizeof(*descriptor));
+			descriptor->state = DESCRIPTOR_PREPARED;
+		} else {
+			descriptor = NULL;
+		}
+		spin_unlock_irqrestore(&channel->lock, irq_flags);
+	} while (!descriptor && !READ_ONCE(channel->gone) && has_waited());
+	if (!descriptor)
+		return NULL;
 	dma_async_tx_descriptor_init(&descriptor->tx, chan);
 	descriptor->tx.tx_submit = submit;
 	descriptor->tx.flags = flags;

@@ -49,6 +49,16 @@ def test_what_only_an_assertion_sees_is_shown_with_its_configuration(ream, tmp_p
     assert ream(*shown, "--config", "debug").code == 5
 
 
+def test_an_assertion_alone_is_judged_where_it_is_compiled(ream) -> None:
+    alone = PATCHES / "assertion-alone.patch"
+    ran = ream("judge", str(alone), "--quick", "--verify-minutes", "0.1", "--json")
+    assert ran.code == 4, ran.err
+    whole = json.loads(ran.out)["whole"]
+    assert (whole["same"], whole["config"]) == (False, "debug")
+    assert "unlink_anon_vmas" in whole["functions"]
+    assert whole["nr_entered"] > 0
+
+
 def test_code_that_no_experiment_hosts_is_counted_by_programs(ream) -> None:
     twice = EXPERIMENTS / "mm/tests/native/patches/vmalloc-twice.patch"
     quick = ("--minutes", "0", "--verify-minutes", "0.1", "--json")

@@ -21,6 +21,13 @@ def test_changed_places_that_no_program_executes_are_named() -> None:
     assert render(its).replace("\n" + " " * 11, " ").endswith(f"{'; '.join(said)}\n")
 
 
+def test_the_configuration_is_told_in_which_alone_the_change_is_compiled() -> None:
+    its = judgement(operation(counted=counted()), whole=replace(SEEN, config="debug"))
+    shown = render(its).replace("\n" + " " * 11, " ")
+    assert "all of mm/ in the configuration debug it changes zap_pte_range(); programs" in shown
+    assert "in the configuration" not in render(replace(its, whole=SEEN))
+
+
 def test_behind_a_fault_nothing_is_looked_at() -> None:
     wrong = Wrong("mm", ("after `p0 munmap a`: frame 0x10 is lost",))
     its = judgement(whole=SEEN, wrong=wrong, reach=None)

@@ -139,13 +139,11 @@ def examine(
             hosted = base.objects.keys() - first.target.differing
             return Examined(same=not undecided_files(files, base.tree, its.tree, hosted))
         reporter.step(f"{NAME}: looking for programs that execute what is changed")
-        corpus = Corpus.load(next(EXPERIMENTS.glob("*/corpus")))
-        aim = Aim.of(pair.base, pair.code, corpus, cache)
-        tried = _Tried.of(asked, pair, aim.attempts(pair.target, seed))
+        aim = _aim(asked, first)
+        tried = _Tried.of(asked, pair, _attempts(asked, aim, pair))
         examined = _examined(tried, files)
         if not tried.is_wrong and pair is first:
-            is_executed = tried.met or aim.executed(pair.target.functions)
-            second = _second(asked, tree, work, aim if is_executed else None, pair)
+            second = _second(asked, work, aim, tried)
             if second is not None:
                 examined = _with_more(examined, second)
                 tried = second if second.is_wrong else tried
@@ -199,25 +197,38 @@ def _elsewhere(asked: _Question, tree: Tree, work: Path) -> _Pair | None:
     return None
 
 
-def _second(
-    asked: _Question, tree: Tree, work: Path, aim: Aim | None, first: _Pair
-) -> _Tried | None:
-    """What programs show in another configuration: the one that may execute what is changed.
-
-    aim: the programs of the first one; None if none of them executes any of it.
-    """
-    name = DEBUG if aim is not None or DISTRO in tree.setup.name else DISTRO
+def _second(asked: _Question, work: Path, aim: Aim, first: _Tried) -> _Tried | None:
+    """What programs show in another configuration: the one that may execute what is changed."""
+    tree, target = first.pair.tree, first.pair.target
+    is_executed = bool(first.met) or bool(aim.executed(target.functions))
+    name = DEBUG if is_executed or DISTRO in tree.setup.name else DISTRO
     if name in tree.setup.name:
         return None
     pair = _Pair.of(asked, _configured(tree, name), work / name, name)
-    if aim is not None:
-        # The same programs; which blocks of this pair they execute is seen as they run.
-        attempts = aim.attempts(first.target, asked.seed, met=frozenset())
-    else:
-        corpus = Corpus.load(next(EXPERIMENTS.glob("*/corpus")))
-        its = Aim.of(pair.base, pair.code, corpus, asked.cache)
-        attempts = its.attempts(pair.target, asked.seed)
-    return _Tried.of(asked, pair, attempts)
+    if name == DISTRO:
+        return _Tried.of(asked, pair, _attempts(asked, aim, pair))
+    # The same programs; which blocks of this pair they execute is seen as they run.
+    return _Tried.of(asked, pair, aim.attempts(target, asked.seed, met=frozenset()))
+
+
+def _aim(asked: _Question, pair: _Pair) -> Aim:
+    corpus = Corpus.load(next(EXPERIMENTS.glob("*/corpus")))
+    return Aim.of(pair.base, pair.code, corpus, asked.cache)
+
+
+def _attempts(asked: _Question, aim: Aim, pair: _Pair) -> Attempts:
+    """Programs for a pair, whichever configuration it has.
+
+    aim: of the configuration that was asked for. Programs that execute the changed functions there
+    do so elsewhere. If none does, the corpus has to run there, which takes a minute once.
+    """
+    functions = pair.target.functions
+    if pair.config is None:
+        return aim.attempts(pair.target, asked.seed)
+    if aim.executed(functions):
+        only = Target(functions, frozenset())
+        return aim.attempts(only, asked.seed, met=frozenset())
+    return _aim(asked, pair).attempts(pair.target, asked.seed)
 
 
 def _configured(tree: Tree, name: str) -> Tree:

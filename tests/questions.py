@@ -20,7 +20,7 @@ from typing import Any
 import readme
 import results
 from ream.experiment import BEFORE, named
-from ream.paths import CHECKOUT, KERNEL_CONFIG, SERIES
+from ream.paths import CHECKOUT, EXPERIMENTS, KERNEL_CONFIG, SERIES
 from ream.record.record import Record
 from ream.report.contract import Counted, RowResult, Summary
 
@@ -46,6 +46,8 @@ class Restored:
     variant: str
     pct: float
     quantity: str = INSTRUCTIONS
+    function: str = ""
+    """Whose instructions are compared, instead of a quantity of all."""
 
 
 @dataclass(frozen=True)
@@ -230,17 +232,28 @@ def _ratio(its: Mapping[str, Any] | None) -> str:
     return "1" if low is None else f"{ratio:.2f} ({low:.2f} to {high:.2f})"
 
 
+def preempted() -> Mapping[str, float]:
+    """By row, what 6.12 executes with PREEMPT_DYNAMIC as a multiple of what it does without."""
+    rows = json.loads((EXPERIMENTS / "mm" / "counted.json").read_text(encoding="utf-8"))["rows"]
+    return {
+        row["row"]: row["variants"]["preempt"]["per_page"] / row["variants"][BEFORE]["per_page"]
+        for row in rows
+    }
+
+
 def upgraded(its: Question) -> Iterator[str]:
     """Each row's ratios to the first variant, and the functions that changed most in the last."""
     (first, base), *others = its.variants.items()
-    yield f"| row | {first} | {' | '.join(name for name, _ in others)} | functions |"
-    yield f"|---|---|{'---|' * len(others)}---|"
+    heads = [first, f"{first}, preempt", *(name for name, _ in others), "functions"]
+    yield f"| row | {' | '.join(heads)} |"
+    yield f"|---|{'---|' * len(heads)}"
     for row in its.rows:
         ratios = [each(row, spec) / each(row, base) for _, spec in others]
         much = any(abs(ratio - 1) >= MUCH for ratio in ratios)
         why = _changed_most(row, base, others[-1][1]) if much else ""
-        cells = " | ".join(f"{ratio:.3f}" for ratio in ratios)
-        yield f"| `{row}` | {shown(each(row, base))} | {cells} | {why} |"
+        preempt = f"{preempted()[row]:.3f}" if row in preempted() else ""
+        cells = [shown(each(row, base)), preempt, *(f"{ratio:.3f}" for ratio in ratios), why]
+        yield f"| `{row}` | {' | '.join(cells)} |"
 
 
 def _changed_most(row: str, before: str, after: str) -> str:
@@ -249,7 +262,8 @@ def _changed_most(row: str, before: str, after: str) -> str:
         name: within(row, after, name, alone=True) - within(row, before, name, alone=True)
         for name in names
     }
-    most = sorted(more, key=lambda name: (-abs(more[name]), name))[:NR_FUNCTIONS]
+    large = [name for name in more if abs(more[name]) >= MUCH / 2 * each(row, before)]
+    most = sorted(large, key=lambda name: (-abs(more[name]), name))[:NR_FUNCTIONS]
     return ", ".join(f"`{name}` {more[name]:+.1f}" for name in most)
 
 

@@ -20,7 +20,13 @@ NO_TEXT = re.compile(r"[|#]|```|<!--|[-*] |\d+\. ")
 
 DOCUMENTS = sorted(
     path.relative_to(CHECKOUT)
-    for pattern in ("*.md", "docs/*.md", "contrib/*/*.md", "experiments/*/*.md")
+    for pattern in (
+        "*.md",
+        "docs/*.md",
+        "docs/questions/*.md",
+        "contrib/*/*.md",
+        "experiments/*/*.md",
+    )
     for path in CHECKOUT.glob(pattern)
 )
 

@@ -40,7 +40,9 @@ def test_counts_are_of_the_programs_and_patches_that_there_are(its: questions.Qu
 def test_undoing_the_cause_restores_the_count(its: questions.Question) -> None:
     for one in its.restored:
         before, after, undone = (
-            questions.each(one.row, its.variants[name], one.quantity)
+            questions.within(one.row, its.variants[name], one.function)
+            if one.function
+            else questions.each(one.row, its.variants[name], one.quantity)
             for name in (one.before, one.after, one.variant)
         )
         assert abs(after - before) >= questions.MUCH * before

@@ -219,17 +219,23 @@ def table(its: Question) -> Iterator[str]:
                 numbers = [line.get(name, 0) * its.factor for name in its.variants]
                 words = (shown(number) if number else "-" for number in numbers)
                 yield f"| {head} | {' | '.join(words)} |"
-        times = {name: counts()[row][spec].get("time") for name, spec in cells.items()}
-        if any(times.values()):
-            words = (_ratio(times.get(name)) for name in its.variants)
-            yield f"| - time | {' | '.join(words)} |"
+        yield from _timed_here(its, row)
+
+
+def _timed_here(its: Question, row: str) -> Iterator[str]:
+    """A line of the table with ratios of times to the first variant, of one run on one CPU."""
+    times = {name: counts()[row][spec].get("time") for name, spec in its.cells(row).items()}
+    if there := [one for one in times.values() if one]:
+        cpus = {cpu: name for name, cpu in results.CPUS.items()}
+        words = (_ratio(times.get(name)) for name in its.variants)
+        yield f"| - time, {cpus[there[0]['cpu']]} | {' | '.join(words)} |"
 
 
 def _ratio(its: Mapping[str, Any] | None) -> str:
     if its is None:
         return "-"
     ratio, low, high = its["ratio"]
-    return "1" if low is None else f"{ratio:.2f} ({low:.2f} to {high:.2f})"
+    return "1" if ratio == 1 else f"{ratio:.2f} ({low:.2f} to {high:.2f})"
 
 
 def preempted() -> Mapping[str, float]:

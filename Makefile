@@ -68,6 +68,7 @@ golden: setup-test ## write again what is made of kept records, the help, and RE
 	@PYTHONPATH=lab:tests:. $(PYTHON) tests/help_texts.py
 	@PYTHONPATH=lab:tests:. $(PYTHON) tests/readme.py
 	@PYTHONPATH=lab:tests:. $(PYTHON) tests/results.py
+	@PYTHONPATH=lab:tests:. $(PYTHON) tests/questions.py
 
 .PHONY: lint
 lint: setup-test ## judge Python, shell, C and patches

@@ -51,11 +51,17 @@ static bool is_mapped_once(const struct entry *entry)
 	return nr == 1;
 }
 
+/* walk_page_range() does not look at entries that have no pages by their VMA. */
+static struct entry entry_of(struct vm_area_struct *vma, unsigned long address)
+{
+	return vma->vm_flags & VM_PFNMAP ? (struct entry){ } : entry_at(vma->vm_mm, address);
+}
+
 /* --- pagemap ----------------------------------------------------------- */
 
 static struct bits expected(struct vm_area_struct *vma, unsigned long address)
 {
-	struct entry entry = entry_at(vma->vm_mm, address);
+	struct entry entry = entry_of(vma, address);
 	struct folio *folio = folio_at(&entry);
 	struct bits bits = {
 		.set = entry.number | (entry.is_protected ? PROTECTED : 0) |
@@ -127,7 +133,7 @@ long call_pagemap(long start, long bytes, long unused, long unused2)
 
 static struct bits categories_of(struct vm_area_struct *vma, unsigned long address)
 {
-	struct entry entry = entry_at(vma->vm_mm, address);
+	struct entry entry = entry_of(vma, address);
 	struct folio *folio = folio_at(&entry);
 	struct bits bits = {
 		.set = vma->vm_flags & VM_SOFTDIRTY ? PAGE_IS_SOFT_DIRTY : 0,

@@ -30,9 +30,9 @@ long turn_swap_off(void);
 
 /* mapped.c: when and how the entries of a device's memory are made. */
 enum mapped_how {
-	AT_ONCE,	/* remap_pfn_range() */
-	BY_FRAME,	/* by faults: vmf_insert_pfn() */
-	MIXED,		/* by faults: each other page has no reference */
+	MAPPED_AT_ONCE,	/* remap_pfn_range() */
+	MAPPED_BY_FRAME,	/* by faults: vmf_insert_pfn() */
+	MAPPED_MIXED,		/* by faults: each other page has no reference */
 };
 
 /* A device with so much memory; its file. */

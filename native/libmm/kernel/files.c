@@ -146,8 +146,8 @@ static long open_kind(long number, enum file_kind kind, long nr_pages)
 	if (is_on_disk(kind))
 		return open_on_disk(number, kind, nr_pages);
 	if (is_of_device(kind))
-		return open_device(kind == FRAMES ? AT_ONCE : kind == FAULTED ? BY_FRAME : MIXED,
-				   nr_pages);
+		return open_device(kind == FRAMES ? MAPPED_AT_ONCE :
+				   kind == FAULTED ? MAPPED_BY_FRAME : MAPPED_MIXED, nr_pages);
 	switch (kind) {
 	case LIMITED:
 		return open_limited(number, nr_pages);

@@ -53,7 +53,7 @@ static vm_fault_t fault(struct vm_fault *vmf)
 
 	if (!page)
 		return VM_FAULT_SIGBUS;
-	if (memory->how == BY_FRAME)
+	if (memory->how == MAPPED_BY_FRAME)
 		return vmf_insert_pfn(vmf->vma, vmf->address, page_to_pfn(page));
 	if (vmf->pgoff % 2)
 		return vmf_insert_mixed(vmf->vma, vmf->address, page_to_pfn_t(page));
@@ -69,12 +69,12 @@ static int map(struct file *file, struct vm_area_struct *vma)
 
 	if (!(vma->vm_flags & VM_SHARED) || vma->vm_pgoff + vma_pages(vma) > memory->nr)
 		return -EINVAL;
-	if (memory->how == AT_ONCE)
+	if (memory->how == MAPPED_AT_ONCE)
 		return remap_pfn_range(vma, vma->vm_start,
 				       page_to_pfn(memory->pages) + vma->vm_pgoff,
 				       vma->vm_end - vma->vm_start, vma->vm_page_prot);
-	vm_flags_set(vma, VM_DONTEXPAND | (memory->how == BY_FRAME ? VM_PFNMAP | VM_IO :
-								     VM_MIXEDMAP));
+	vm_flags_set(vma, VM_DONTEXPAND | (memory->how == MAPPED_BY_FRAME ?
+					   VM_PFNMAP | VM_IO : VM_MIXEDMAP));
 	vma->vm_ops = &faults;
 	return 0;
 }

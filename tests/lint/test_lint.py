@@ -150,7 +150,15 @@ def test_no_file_is_longer_than_it_can_be_read() -> None:
 NAMED_ALL_THE_SAME = {
     **{
         f"lab/ream/program/{name}.py": "programs have system calls, by which experiments are named"
-        for name in ("drawn_kernel", "drawn_spaces", "drawn_uffd", "drawn_vmas", "generate", "vary")
+        for name in (
+            "drawn_kernel",
+            "drawn_pool",
+            "drawn_spaces",
+            "drawn_uffd",
+            "drawn_vmas",
+            "generate",
+            "vary",
+        )
     },
     "lab/ream/program/grammar.py": "programs have system calls, by which experiments are named",
     "lab/ream/program/rules.py": "programs have system calls, by which experiments are named",

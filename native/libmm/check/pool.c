@@ -247,8 +247,8 @@ static void check_subpools(void)
 			      subpools[i].used, its->used_hpages);
 		if (its->min_hpages != -1 && its->max_hpages != -1 &&
 		    its->rsv_hpages != max(0L, its->min_hpages - its->used_hpages))
-			wrong("a mount of hugetlbfs has %ld huge pages for itself, uses %ld, and has %ld",
-			      its->rsv_hpages, its->used_hpages, its->min_hpages);
+			wrong("a mount of hugetlbfs has %ld huge pages left, of %ld, and uses %ld",
+			      its->rsv_hpages, its->min_hpages, its->used_hpages);
 	}
 }
 

@@ -43,7 +43,7 @@ PROGRAM = """\
 9 mmap 0 1024 64 3 1 0 0
 10 write 0 1024 64 0
 11 open 1 1 64
-12 pwrite 1 0 64
+12 pwrite 1 0 64 0
 13 mmap 0 2048 64 3 1 1 0
 14 write 0 2048 32 0
 15 fsync 1
@@ -53,7 +53,7 @@ PROGRAM = """\
 19 read 0 4096 512
 20 madvise 0 4096 256 4
 21 read 0 4096 512
-22 pread 1 0 64
+22 pread 1 0 64 0
 23 wait 11000
 24 exit 1
 25 compact

@@ -124,7 +124,9 @@ def test_words_become_the_numbers_of_the_kernel() -> None:
     assert found[22][0].arguments["mode"] == 3
     assert found[23][0].arguments["from_page"] == 32
     assert found[24][0].arguments == {"file": 0, "page": 4, "nr": 4, "mode": 3}
-    assert found[26][0].arguments == {"file": 0, "page": 0, "nr": 16}  # as the line above sets it
+    assert found[26][0].arguments == {
+        "file": 0, "page": 0, "nr": 16, "flags": 0
+    }  # fmt: skip; the length is as the line above sets it
     assert found[29][0].arguments == {"ms": 1500}
 
 

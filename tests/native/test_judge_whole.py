@@ -37,7 +37,7 @@ def test_a_wrong_patch_is_shown_by_a_short_program(ream, tmp_path: Path) -> None
 
 def test_what_only_an_assertion_sees_is_shown_with_its_configuration(ream, tmp_path: Path) -> None:
     wrong = PATCHES / "computer-asserts.patch"
-    ran = ream("judge", str(wrong), "--quick", "--verify-minutes", "0.4", "--json")
+    ran = ream("judge", str(wrong), "--quick", "--verify-minutes", "1", "--json")
     assert ran.code == 5, ran.err
     (found,) = json.loads(ran.out)["findings"]
     assert (found["config"], found["file"]) == ("debug", "mm/rmap.c")

@@ -126,7 +126,7 @@ def test_words_become_the_numbers_of_the_kernel() -> None:
     assert found[24][0].arguments == {"file": 0, "page": 4, "nr": 4, "mode": 3}
     assert found[26][0].arguments == {
         "file": 0, "page": 0, "nr": 16, "flags": 0
-    }  # fmt: skip; the length is as the line above sets it
+    }  # fmt: skip
     assert found[29][0].arguments == {"ms": 1500}
 
 

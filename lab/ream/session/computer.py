@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """A native run of rows that are programs: for each sample a computer boots and times one step.
 
-Or it counts what the kernel's functions execute in that step, under an emulator. Variants are
-processes that take turns on one CPU. A launch is a layout: the computer of each
-variant is linked with its objects in an order of its own.
+Or it counts what the kernel's functions execute in that step, under an emulator and in one layout.
+Variants are processes that take turns on one CPU. In a run that is timed a launch is a layout: the
+computer of each variant is linked with its objects in an order of its own.
 """
 
 import json
@@ -186,8 +186,10 @@ def _linker(parts: Mapping[str, Parts], request: Request, work: Path, reporter: 
     def link(launch: Launch) -> dict[str, Rig]:
         def one(name: str) -> Rig:
             its = parts[name]
-            order = drawn_order(range(len(its.objects)), launch.seed, name)
             place = work / f"launch-{launch.number}-{name}"
+            if request.count:  # on how many pages data lie depends on the layout
+                return Rig(its.link(place, confinement=confinement))
+            order = drawn_order(range(len(its.objects)), launch.seed, name)
             computer = its.link(
                 place, order=order, pad_bytes=launch.data_offset, confinement=confinement
             )

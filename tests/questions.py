@@ -20,6 +20,7 @@ from typing import Any
 import readme
 import results
 from ream.experiment import BEFORE, named
+from ream.history.pooled import cpu_type
 from ream.paths import CHECKOUT, EXPERIMENTS, KERNEL_CONFIG, SERIES
 from ream.record.record import Record
 from ream.report.contract import Counted, RowResult, Summary
@@ -131,8 +132,7 @@ def take(its: Question, run: str, first: str) -> None:
     """
     found = kept() if COUNTS.exists() else {}
     record = Record.load(run, Path(run).parent)
-    machine = record.receipt["machine"]
-    cpu = f"{machine['cpu']} (family {machine['family']} model {machine['model']})"
+    cpu = cpu_type(record.receipt["machine"])
     for row in Summary.from_object(record.run, source=run).rows:
         for name, spec in its.cells(row.row).items() if row.row in its.rows else ():
             there = BEFORE if name == first else name

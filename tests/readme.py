@@ -27,7 +27,7 @@ from ream.report.html import picture
 from ream.report.html.charts import NAMES, Chart
 from ream.report.html.curves import curves
 from ream.report.sweep import each_of
-from ream.site.gathered import ARCHIVE, SHOWN, factor
+from ream.site.gathered import ARCHIVE, SHOWN, factor, shown
 from shipped import SHIPPED
 
 sys.path.insert(0, str(CHECKOUT / "tests" / "trial"))
@@ -119,16 +119,16 @@ def claims() -> Iterator[str]:
     }
     yield f"| who, and what | claimed | {' | '.join(CPUS)} |"
     yield f"|---|---|{'---|' * len(CPUS)}"
-    for shown, table in zip(CLAIMS, tables, strict=True):
-        its = {cpu: _line(shown, by_cpu[cpu][table.id]) for cpu in CPUS}
+    for one, table in zip(CLAIMS, tables, strict=True):
+        its = {cpu: _line(one, by_cpu[cpu][table.id]) for cpu in CPUS}
         ratio = its["Zen 4"].claim.printed.ratio
         assert ratio is not None
         who = table.author
         if table.message_id is not None:
             who = f"[{who}]({ARCHIVE}{table.message_id})"
-        row = next((one.row.row for one in its.values() if one.row is not None), None)
+        row = next((line.row.row for line in its.values() if line.row is not None), None)
         cells = (_found(table.experiment, row, cpu, its[cpu]) for cpu in CPUS)
-        yield f"| {who}: {shown.what} | {factor(ratio)} | {' | '.join(cells)} |"
+        yield f"| {who}: {one.what} | {factor(ratio)} | {' | '.join(cells)} |"
 
 
 def _line(shown: Shown, of: Replication) -> Line:
@@ -171,11 +171,8 @@ def _of_three(row: RowResult) -> RowResult:
 
 def _named(one: Chart, title: str) -> Chart:
     """A plot with the names that readers see."""
-    points = [
-        {**point, "name": SHOWN.get(str(point["name"]), point["name"])}
-        for point in one.data["points"]
-    ]
-    scale = [SHOWN.get(str(name), name) for name in one.scales[NAMES]]
+    points = [{**point, "name": shown(str(point["name"]))} for point in one.data["points"]]
+    scale = [shown(str(name)) for name in one.scales[NAMES]]
     its = one.model_dump()
     data, scales = {**its["data"], "points": points}, {**its["scales"], NAMES: scale}
     return Chart.model_validate({**its, "title": title, "data": data, "scales": scales})
@@ -192,7 +189,7 @@ def pictured() -> Iterator[str]:
     summary, _ = fork()
     (row,) = (one for one in summary.rows if one.row == QUOTED_ROW)
     each = {name: each_of(row.variants[name]) for name in (BEFORE, *SHOWN)}
-    said = [f"{SHOWN.get(name, name)} {value:.1f}" for name, value in each.items() if value]
+    said = [f"{shown(name)} {value:.1f}" for name, value in each.items() if value]
     share = row.variants[BEFORE].of_limit
     assert each[BEFORE] is not None
     assert share is not None

@@ -56,10 +56,7 @@ def search(kernel: str, configuration: str, first: int, nr: int, rig: Rig) -> Se
         if not ran.is_wrong:
             continue
         alarms += 1
-        short = shortest(rig, program, ran, within_s=SHRINK_S)
-        again = rig.run(short)
-        if again.is_wrong:
-            program, ran = short, again
+        program = shortest(rig, program, ran, within_s=SHRINK_S)
         hidden = Withheld.load().put_away(ran, program)
         withheld += hidden is not None
         print(hidden or f"seed {seed}:\n{program}{ran.alarms[0][1]}", flush=True)

@@ -46,7 +46,7 @@ class After:
     caller's list, in order. events: vm_event counters. nr_allocated: calls of get_new_folio(),
     failed ones too. nr_put: of put_new_folio(). nr_freed: folios whose last reference went.
     nr_added: calls of folio_add_lru(). nr_drained: of lru_add_drain(). nr_poison_reports: calls
-    of memory_failure_queue(): once for each try of a page that cannot be read, whoever copies it.
+    of memory_failure_queue(): once for each try to copy a page that cannot be read.
     contents: of each source frame, then of each target frame, the source page whose bytes it
     holds, or ANYTHING. node_stats: changes of the source's and of the target's node; if they are
     one, both are in the first. batch_flushes: of other CPUs' TLBs for many entries

@@ -155,9 +155,13 @@ def ratios_in(runs: Path, experiment: str | None = None) -> Iterator[RunRatio]:
     for path in sorted(runs.iterdir()) if runs.is_dir() else ():
         if of in path.name and is_record(path):
             yield from of_record(Record.load(str(path), runs))
+    yield from (one for one in removed_in(runs) if experiment in (None, one.experiment))
+
+
+def removed_in(runs: Path) -> Iterator[RunRatio]:
+    """The ratios that removed.tsv in a directory keeps; none without it."""
     if (runs / REMOVED).is_file():
-        removed = read_removed(runs / REMOVED)
-        yield from (one for one in removed if experiment in (None, one.experiment))
+        yield from read_removed(runs / REMOVED)
 
 
 def of_record(record: Record) -> Iterator[RunRatio]:
@@ -167,7 +171,7 @@ def of_record(record: Record) -> Iterator[RunRatio]:
     """
     kernel, run = part(record.receipt, "kernel"), record.run
     timed = run.get("stage") == "native" and not record.receipt.get("count")
-    if not timed or kernel.get("config") or kernel.get("trees"):
+    if not timed or not has_own_sources(record):
         return
     series, cpu = part(kernel, "variants"), cpu_type(part(record.receipt, "machine"))
     for row, its in rows_of(record).items():
@@ -181,6 +185,12 @@ def of_record(record: Record) -> Iterator[RunRatio]:
                 ids = f"{kernel.get('version')} {_ids(series, BEFORE)}:{_ids(series, variant)}"
                 place = str(run.get("experiment")), row, variant
                 yield RunRatio(run_id(record), cpu, *place, ids, *numbers)
+
+
+def has_own_sources(record: Record) -> bool:
+    """Whether all kernels of a record have the sources and options that its experiment is about."""
+    kernel = part(record.receipt, "kernel")
+    return not kernel.get("config") and not kernel.get("trees")
 
 
 def cpu_type(machine: Mapping[str, Any]) -> str:

@@ -272,13 +272,15 @@ def _beside(directory: Path, place: Path) -> Iterator[Patch]:
     listed patch to the one that is meant. One with words alone says why the patch is left out.
     """
     listed = _from_directory(place, None)
-    stay = [one for one in listed if not _is_left_out(directory / one.name)]
+    texts = {one.name: _read(file) for one in listed if (file := directory / one.name).is_file()}
+    stay = [one for one in listed if one.name not in texts or holds_diff(texts[one.name])]
     if stay:  # the last one has the options of all
         stay[-1] = replace(stay[-1], options=listed[-1].options)
     for patch in stay:
-        if not (file := directory / patch.name).is_file():
+        file = directory / patch.name
+        if (text := texts.get(patch.name)) is None:
             yield patch
-        elif is_difference(text := _read(file), patch.name):
+        elif is_difference(text, patch.name):
             try:
                 yield replace(patch, body=changed(patch.body, text))
             except ValueError as cause:
@@ -287,11 +289,6 @@ def _beside(directory: Path, place: Path) -> Iterator[Patch]:
             whole = _only_mail(file)
             message = b"" if whole.subject else message_of(patch.body)
             yield replace(patch, body=message + whole.body)
-
-
-def _is_left_out(file: Path) -> bool:
-    """Whether a file says in words alone why a patch is left out."""
-    return file.is_file() and not holds_diff(_read(file))
 
 
 def _quilt_names(quilt: Path) -> Iterator[str]:

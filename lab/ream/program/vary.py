@@ -47,7 +47,7 @@ def varied(dice: random.Random, seed: Program, weights: Mapping[str, int]) -> Pr
     program = _watched_closely(dice, _with_declared(dice, seed))
     for _ in range(1 + dice.randrange(MOST_CHANGES)):
         steps = program.steps
-        first = sum(one.form.declares or one.verb == "swap" for one in steps)
+        first = _first_that_acts(steps)
         near_end = max(first, len(steps) - dice.choice((0, 0, 1, 1, 2)))
         at = near_end if dice.randrange(3) else dice.randint(first, len(steps))
         match dice.randrange(10):
@@ -87,6 +87,11 @@ _REVEALING = ("read", "write", "munmap", "fork", "reclaim", "swap", "place", "lo
 """Mixtures that come upon what earlier steps have left."""
 
 
+def _first_that_acts(steps: Sequence[Step]) -> int:
+    """The place of the first step behind declarations and swap areas."""
+    return sum(one.form.declares or one.verb == "swap" for one in steps)
+
+
 def _failing(dice: random.Random, order: int | None) -> Step:
     return new_step("fail", nr=1 + dice.randrange(6 if order is None else 2), order=order)
 
@@ -94,7 +99,7 @@ def _failing(dice: random.Random, order: int | None) -> Step:
 def _watched_closely(dice: random.Random, program: Program) -> Program:
     """Let rules look at more: what is soft-dirty, whose pages a device uses, what is merged."""
     steps = list(program.steps)
-    first = sum(one.form.declares or one.verb == "swap" for one in steps)
+    first = _first_that_acts(steps)
     for step in (
         new_step("call", 0, function="clear_refs", x=4),
         new_step("device", 0),

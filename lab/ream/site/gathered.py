@@ -12,14 +12,14 @@ from pathlib import Path
 from ream.experiment import BEFORE, PUBLISHED, named
 from ream.folders import names
 from ream.history.pooled import (
-    REMOVED,
     ByCpu,
     OverRuns,
     Place,
     cpu_type,
+    has_own_sources,
     of_record,
     pooled,
-    read_removed,
+    removed_in,
 )
 from ream.published import NS, Table, load_tables
 from ream.record.parts import machine_id, part
@@ -169,8 +169,7 @@ class Gathered:
     @cached_property
     def _pooled(self) -> Mapping[Place, ByCpu]:
         ratios = [one for record, _ in self.records for one in of_record(record)]
-        removed = self.runs / REMOVED
-        return pooled([*ratios, *(read_removed(removed) if removed.is_file() else ())])
+        return pooled([*ratios, *removed_in(self.runs)])
 
     @cached_property
     def _by_run(self) -> Mapping[str, Mapping[str, RowResult]]:
@@ -300,12 +299,7 @@ def _run(record: Record) -> Run:
 
 def _has_own_kernels(record: Record) -> bool:
     """Whether a record has the experiment's own kernels, as verdicts need."""
-    kernel = part(record.receipt, "kernel")
-    return (
-        record.run.get("experiment") in names()
-        and not kernel.get("config")
-        and not kernel.get("trees")
-    )
+    return record.run.get("experiment") in names() and has_own_sources(record)
 
 
 def _word(its: Result | None) -> str:

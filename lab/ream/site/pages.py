@@ -71,9 +71,9 @@ def pages(site: Gathered, *, of_runs: bool) -> Iterator[tuple[str, str]]:
 
 
 def _picture(runs: list[Run], records: dict[str, Record]) -> tuple[str, str] | None:
-    """The newest timed run of the experiment's own kernels that has curves, and their picture.
+    """A timed run of the experiment's own kernels that has curves, and their picture.
 
-    Of such runs those with most variants and rows come first: a run of few rows shows little.
+    Of such runs those with most rows come first: a run of few rows shows little.
     """
     for one in sorted(runs, key=lambda one: -len(records[one.name].run.get("rows") or ())):
         if not one.counted and one.own_kernels:

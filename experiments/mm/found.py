@@ -44,7 +44,8 @@ class Defect:
     """A defect, the program that shows it, and what steps return without and with the repair.
 
     guests: the kernels of these that were booted to show it. alarm: what is found wrong without the
-    repair, if that shows it. unseen: why no guest shows it.
+    repair, if that shows it. unseen: why no guest shows it. changes_contents: what memory holds at
+    the end differs without the repair.
     """
 
     name: str
@@ -58,6 +59,7 @@ class Defect:
     returned: Mapping[int, tuple[int, int]]
     alarm: str = ""
     unseen: str = ""
+    changes_contents: bool = False
 
     @classmethod
     def load(cls, folder: Path) -> Self:

@@ -264,6 +264,41 @@ file f 1M shmem
 p0 mmap a 1 f shared rw
 p0 call proc
 """,
+    "poison of shared memory is not inherited": """
+p0 mmap a 1 anon shared rw
+p0 uffd_register a minor
+p0 uffd_poison a
+p0 fork p1
+p1 write a
+""",
+    "a hole in a file of huge pages takes private copies, too": """
+file f 2M hugetlb
+set /proc/sys/vm/nr_hugepages 2
+p0 mmap a 512 f private rw
+p0 write a[0]
+fallocate f[0:512] punch
+p0 read a[0]
+""",
+    "a pinned page that is not mapped any more is not counted by its mount": """
+file f 2M limited
+set /proc/sys/vm/nr_hugepages 4
+p0 mmap a 512 f private rw
+p0 pin a[0]
+p0 munmap a
+""",
+    "a page that KSM merged keeps its anon_vma and the root of it": """
+p0 mmap a 1 anon private rw
+p0 fork p1
+p1 write a same=20480
+p1 madvise a mergeable
+set /sys/kernel/mm/ksm/run 1
+p1 fork p2
+p1 exit
+p0 fork p1
+p1 write a same=20480
+p1 madvise a mergeable
+wait 37ms
+""",
 }
 """Programs that once raised an alarm for what is right."""
 

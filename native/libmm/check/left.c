@@ -54,7 +54,7 @@ void check_what_is_left(void)
 	check_left("vma_lock", 0);
 	check_left("anon_vma_chain", 0);
 	check_left("userfaultfd_ctx_cache", 0);
-	check_left("anon_vma", ksm_rmap_items);
+	check_left("anon_vma", 2 * ksm_rmap_items);	/* each has its root, too */
 	if (list_empty(&ksm_mm_head.slot.mm_node) && list_empty(&khugepaged_scan.mm_head))
 		check_left("mm_struct", events[OOM_KILL]);
 }

@@ -63,7 +63,9 @@ void count_pool_page(struct folio *folio)
 	if (!folio_ref_count(folio))
 		return;
 	pool->in_use++;
-	use_subpool(hugetlb_folio_subpool(folio), 1);
+	/* Such a page outlives its mapping, which has given its place in the mount back. */
+	if (!folio_test_hugetlb_restore_reserve(folio))
+		use_subpool(hugetlb_folio_subpool(folio), 1);
 	pool->to_come += folio_test_hugetlb_restore_reserve(folio);
 }
 

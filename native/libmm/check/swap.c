@@ -33,11 +33,11 @@ struct slot {
 };
 
 #ifdef HAVE_SWAP_TABLE
-#define IS_OFF_LIST (1UL << 30)		/* SWAP_USAGE_OFFLIST_BIT of mm/swapfile.c */
+#define MOST_SLOTS (1UL << 30)		/* SWAP_USAGE_OFFLIST_BIT of mm/swapfile.c is above it */
 
 static unsigned long nr_counted_as_used(struct swap_info_struct *swap)
 {
-	return atomic_long_read(&swap->inuse_pages) & ~IS_OFF_LIST;
+	return atomic_long_read(&swap->inuse_pages) & (MOST_SLOTS - 1);
 }
 
 static struct swap_info_struct *the_swap(void)

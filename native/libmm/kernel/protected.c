@@ -86,8 +86,8 @@ void end_uffd_wp_of_file(unsigned int file, unsigned long index, unsigned long n
 				    its->index - index >= nr)
 					continue;
 				its->is_uffd_wp = false;
-				/* So is its marker, in the pool of huge pages. */
-				its->may_be_gone |= its->is_poisoned;
+				/* Files of huge pages lose poison, too, and private copies. */
+				its->may_be_gone |= its->is_poisoned || is_vm_hugetlb_page(vma);
 			}
 		}
 	}

@@ -111,8 +111,14 @@ void see_fork(struct process *parent, struct process *child)
 		       vma_pages(vma) * sizeof(struct user_page));
 		/* Without UFFD_FEATURE_EVENT_FORK. */
 		end_uffd_wp(child, page, vma_pages(vma));
-		for (i = 0; i < vma_pages(vma) && vma->vm_flags & VM_WIPEONFORK; i++)
-			forget_page(page_of(child, page + i));
+		for (i = 0; i < vma_pages(vma); i++) {
+			struct user_page *its = page_of(child, page + i);
+
+			if (vma->vm_flags & VM_WIPEONFORK)
+				forget_page(its);
+			/* Entries of shared memory are not copied, and poison is one. */
+			its->may_be_gone |= its->is_poisoned && vma->vm_flags & VM_SHARED;
+		}
 	}
 }
 

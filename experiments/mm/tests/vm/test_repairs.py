@@ -46,6 +46,7 @@ def test_its_program_shows_it_in_a_guest_without_the_repair_alone(
     tmp_path: Path,
 ) -> None:
     program = parse(str(defect.program))
+    held: list[list[int]] = []
     for number, image in enumerate(images(kernel)):
         log = tmp_path / "console.log"
         (said,) = run_in_guest([program], image, cache=cache, work=tmp_path, log=log)
@@ -53,3 +54,6 @@ def test_its_program_shows_it_in_a_guest_without_the_repair_alone(
         assert {at: returned[at] for at in defect.returned} == {
             at: both[number] for at, both in defect.returned.items()
         }
+        # Behind the last step, each process has its contents noted.
+        held.append([it for at, it in returned.items() if at > len(program)])
+    assert (held[0] != held[1]) == defect.changes_contents

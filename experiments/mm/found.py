@@ -7,11 +7,10 @@ PYTHONPATH=lab:. python experiments/mm/found.py writes docs/found.md.
 import textwrap
 import tomllib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from pathlib import Path
 from typing import Self
 
-from experiments.mm.hunt import searched
 from ream.kernel.series import Patch, load_series
 from ream.paths import CHECKOUT
 from ream.program.step import Program
@@ -19,6 +18,7 @@ from ream.program.text import load_program
 
 FOLDER = Path(__file__).parent / "found"
 PAGE = CHECKOUT / "docs" / "found.md"
+SEARCHED = Path(__file__).parent / "searched.txt"
 DOCUMENT_COLUMNS = 99
 
 _HEAD = """\
@@ -86,6 +86,37 @@ class Defect:
         return own if own.exists() else self.folder / "repair.patch"
 
 
+@dataclass(frozen=True)
+class Searched:
+    """Seeds of random programs that ran on a kernel, and how many of them raised an alarm.
+
+    withheld: how many of these belong to defects that are not public.
+    """
+
+    kernel: str
+    configuration: str
+    steps: int
+    first: int
+    last: int
+    alarms: int
+    withheld: int
+
+    @classmethod
+    def parse(cls, line: str) -> Self:
+        """A line of the list."""
+        kernel, configuration, *numbers = line.split()
+        return cls(kernel, configuration, *map(int, numbers))
+
+    def __str__(self) -> str:
+        return " ".join(map(str, astuple(self)))
+
+
+def searched() -> list[Searched]:
+    """What was tried, as hunt.py noted it."""
+    lines = SEARCHED.read_text(encoding="utf-8").splitlines()
+    return [Searched.parse(line) for line in lines if not line.startswith("#")]
+
+
 def defects() -> list[Defect]:
     """All of them, by name."""
     return [Defect.load(one.parent) for one in sorted(FOLDER.glob("*/about.toml"))]
@@ -125,11 +156,11 @@ def _part(defect: Defect) -> Iterator[str]:
 def _searched() -> Iterator[str]:
     yield "## What was searched\n"
     yield "Random programs of experiments/mm/hunt.py ran on these kernels. Each seed draws one.\n"
-    yield "| kernel | configuration | seeds | alarms | of these withheld |"
-    yield "|---|---|---|---|---|"
+    yield "| kernel | configuration | steps | seeds | alarms | of these withheld |"
+    yield "|---|---|---|---|---|---|"
     for one in searched():
         seeds = f"{one.first} to {one.last}"
-        words = (one.kernel, one.configuration, seeds, one.alarms, one.withheld)
+        words = (one.kernel, one.configuration, one.steps, seeds, one.alarms, one.withheld)
         yield f"| {' | '.join(map(str, words))} |"
     yield ""
 

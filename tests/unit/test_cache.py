@@ -13,7 +13,16 @@ import pytest
 
 from ream.errors import CannotRunHere
 from ream.kernel import cache
-from ream.kernel.cache import appearing, disk_faults, locked, need_space, prune, stamp_of, sweep
+from ream.kernel.cache import (
+    appearing,
+    disk_faults,
+    locked,
+    need_space,
+    prune,
+    spare,
+    stamp_of,
+    sweep,
+)
 
 
 def quiet(_: str) -> None:
@@ -116,6 +125,32 @@ def test_only_entries_unused_for_long_are_pruned(tmp_path: Path) -> None:
     with locked(tmp_path / "held", quiet):
         prune(tmp_path, unused_since=2000)
     assert names(tmp_path) == ["held", "new"]
+
+
+def test_a_full_disk_has_the_longest_unused_entries_removed_until_there_is_room(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for age_h, name in enumerate(("new", "newer", "old", "oldest")):
+        make(tmp_path / name, name)
+        then = time.time() - 5000 * age_h
+        os.utime(tmp_path / name / cache.STAMP, (then, then))
+    free = {"bytes": cache.SPARE_BYTES}
+
+    def remove(stamp: Path, unused_since: float) -> None:
+        free["bytes"] += 100
+        whole(stamp, unused_since)
+
+    whole = cache._prune_one
+    monkeypatch.setattr(cache, "_prune_one", remove)
+    monkeypatch.setattr(cache, "_free_bytes", lambda _: free["bytes"])
+    monkeypatch.setattr(cache, "MOST_AT_ONCE", 1)
+    spare(tmp_path, 150)
+    assert names(tmp_path) == ["new", "newer", "old"]
+    monkeypatch.setattr(cache, "MOST_AT_ONCE", 4)
+    spare(tmp_path, 150)
+    assert names(tmp_path) == ["new", "newer"]
+    spare(tmp_path, 10**9)
+    assert names(tmp_path) == ["new"]  # used within the hour
 
 
 def test_too_little_room_is_said_before_anything_is_written(

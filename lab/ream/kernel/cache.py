@@ -9,6 +9,7 @@ same entry make it once. What a killed run left is recognised by a lock that nob
 import errno
 import fcntl
 import json
+import math
 import os
 import shutil
 import tempfile
@@ -29,6 +30,12 @@ PARTIAL = ".partial-"
 
 UNUSED_DAYS = 30
 """What no run has wanted for so long is removed."""
+SPARE_BYTES = 10**10
+"""What a disk should have left: with less of it, entries go sooner."""
+SOONEST_S = 3600.0
+"""An entry that was used within this time stays, however full the disk is."""
+MOST_AT_ONCE = 4
+"""So many entries go before another is made: each is a tree of many files, which takes seconds."""
 
 Step = Callable[[str], None]
 """Told what is being done now, one line each time."""
@@ -122,11 +129,16 @@ def long_ago() -> float:
 def prune(kind: Path, *, unused_since: float) -> None:
     """Remove entries last used before a time (seconds since the epoch) that no run holds."""
     for stamp in kind.glob(f"*/{STAMP}"):
-        with _lock_file(stamp.parent).open("a") as handle, suppress(BlockingIOError, OSError):
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            if stamp.stat().st_mtime < unused_since:
-                stamp.unlink()  # first: a half-removed entry has no stamp
-                _remove(stamp.parent)
+        _prune_one(stamp, unused_since)
+
+
+def spare(kind: Path, nr_bytes: int) -> None:
+    """Remove entries, the longest unused first, until their disk has that much room to spare."""
+    oldest = sorted((_last_used(one), one) for one in kind.glob(f"*/{STAMP}"))
+    for last_used, stamp in oldest[:MOST_AT_ONCE]:
+        if _free_bytes(kind) >= nr_bytes + SPARE_BYTES or last_used > time.time() - SOONEST_S:
+            return
+        _prune_one(stamp, last_used + 1)
 
 
 def need_space(cache: Path, nr_bytes: int, purpose: str) -> None:
@@ -160,6 +172,21 @@ def disk_full(cache: Path, purpose: str) -> CannotRunHere:
         f"{cache}: disk full while {purpose} ({_gigabytes(_free_bytes(cache))} free{no_files}); "
         "make room, or set XDG_CACHE_HOME"
     )
+
+
+def _last_used(stamp: Path) -> float:
+    try:
+        return stamp.stat().st_mtime
+    except OSError:  # another run has just removed it
+        return math.inf
+
+
+def _prune_one(stamp: Path, unused_since: float) -> None:
+    with _lock_file(stamp.parent).open("a") as handle, suppress(BlockingIOError, OSError):
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if stamp.stat().st_mtime < unused_since:
+            stamp.unlink()  # first: a half-removed entry has no stamp
+            _remove(stamp.parent)
 
 
 def _temporary(entry: Path) -> Path:

@@ -49,6 +49,7 @@ from ream.kernel.cache import (
     long_ago,
     need_space,
     prune,
+    spare,
     stamp_of,
     sweep,
     touch,
@@ -174,6 +175,7 @@ def _make_room(variants: Path, room_bytes: int, step: Step) -> None:
     """Remove what is unfinished or was not used for long; raises CannotRunHere if that is short."""
     sweep(variants, step)
     prune(variants, unused_since=long_ago())
+    spare(variants, room_bytes)
     need_space(variants, room_bytes, "a variant of the kernel source")
 
 

@@ -12,16 +12,19 @@ from ream.program.drawing import FILE_PAGES
 from ream.program.drawn_files import TO_SEAL
 from ream.program.drawn_kernel import NR_CPUS
 from ream.program.drawn_pool import GIGABYTE_PAGES, LARGEST
-from ream.program.drawn_spaces import NR_PROCESSES, WRITABLE
+from ream.program.drawn_spaces import ANON, NR_PROCESSES, SHARED, WRITABLE
 from ream.program.drawn_vmas import OF_DEVICES, Vmas
-from ream.program.kinds import Range
+from ream.program.kinds import Place, Range
 from ream.program.knobs import PARAMETERS
+from ream.program.scene import HUGE_PAGES
 from ream.program.step import Program
 
 MOST_PINS = 12
 MOVABLE_PAGES = 1536
 """So many pages are there from the beginning where little memory is free, to be moved and taken."""
 DEVICE_PAGES = 1024
+LARGEST_PART = 6
+"""The largest order of the parts into which a folio is split before it is deformed."""
 _FILES = (
     ("f", "shmem", 1), ("h", "huge", 1), ("d", "disk", 1), (TO_SEAL, "shmem", 1),
     ("l", "large", 1), ("t", "hugetlb", 1), ("b", "blocks", 2), ("z", "zero", 4),
@@ -137,11 +140,66 @@ class Drawn(Vmas):
         """A child gets some pages of a folio, while the others stay exclusive to its parent."""
         chosen = self.range(process, huge=True)
         self.add("write", process, area=chosen)
+        self.fork_in_part(process, chosen)
+        self.then(process, chosen)
+
+    def fork_in_part(self, process: int, chosen: Range) -> None:
+        """Fork without some of the pages."""
         part = self.part(chosen)
         self.add("madvise", process, area=part, advice="dontfork")
         self.fork_surely(process)
         self.add("madvise", process, area=part, advice="dofork")
-        self.then(process, chosen)
+
+    def deform(self, process: int) -> None:
+        """Folios that are not mapped as they were allocated, which a walk of entries meets then."""
+        dice, chosen = self.dice, self.range(process, huge=True)
+        if self.scene.spaces[process].pages(chosen).nr < HUGE_PAGES:
+            self.map(process, HUGE_PAGES, "anon", "private")
+            chosen = Range(self.steps[-1].word("name"), 0, HUGE_PAGES)
+        self.add("write", process, area=chosen)
+        if dice.randrange(3):
+            order = 1 + dice.randrange(LARGEST_PART)
+            self.add("call", process, function="split", area=chosen, x=order)
+        for _ in range(1 + dice.randrange(2)):
+            match dice.randrange(5):
+                case 0:
+                    self.add("madvise", process, area=self.part(chosen), advice="dontneed")
+                case 1:
+                    chosen = self.across_tables(process, chosen)
+                case 2:
+                    self.fork_surely(process)
+                    self.add("write", process, area=self.part(chosen))
+                case 3:
+                    self.map_over(process, self.part(chosen))
+                case _:
+                    self.fork_in_part(process, chosen)
+        self.focus = chosen
+        MIXTURES[dice.choice(_WALKS)](self, process)
+        if process in self.scene.spaces:
+            self.then(process, chosen)
+
+    def across_tables(self, process: int, chosen: Range) -> Range:
+        """Move pages to where a folio of them is in two page tables."""
+        nr = self.scene.spaces[process].pages(chosen).nr
+        self.map(process, 2 * HUGE_PAGES, "anon", "private")
+        name = self.steps[-1].word("name")
+        target = Place(name, 1 + self.dice.randrange(HUGE_PAGES - 1))
+        self.add("mremap", process, area=chosen, target=target, new_nr=nr)
+        self.put(process, self.scene.spaces[process].pages(chosen), 0)
+        moved = Range(name, target.offset, target.offset + nr)
+        self.put(process, self.scene.spaces[process].pages(moved), ANON | WRITABLE)
+        return moved
+
+    def map_over(self, process: int, part: Range) -> None:
+        """Other pages in the place of some, in entries between those of a folio."""
+        area, name = self.scene.spaces[process].pages(part), self.name(process)
+        source = self.dice.choice(("anon", Place(self.file(), self.dice.randrange(HUGE_PAGES))))
+        sharing = self.dice.choice(("private", "shared"))
+        self.add(
+            "mmap", process, "populate", name=name, nr=area.nr, source=source, sharing=sharing,
+            protection="rw", at=Place(part.name, part.begin or 0),
+        )  # fmt: skip
+        self.put(process, area, (SHARED if sharing == "shared" else ANON) | WRITABLE)
 
     def age(self, process: int) -> None:
         """Some of the pages were used since all of them were last found to be."""
@@ -250,6 +308,7 @@ _WEIGHTED: Mapping[str, tuple[int, _Mixture]] = {
     "hint": (4, Drawn.hint),
     "soft-dirty": (3, Drawn.clear_soft_dirty),
     "share-in-part": (4, Drawn.share_in_part),
+    "deform": (4, Drawn.deform),
     "age": (4, Drawn.age),
     "split": (3, Drawn.split),
     "twins": (2, Drawn.twins),
@@ -290,6 +349,8 @@ _ON_ENTRIES = (
     *("hint", "place", "uffd-wp", "read", "write", "mlock", "collapse"),
 )
 """Mixtures that change entries of the page table."""
+_WALKS = ("place", "migrating", "split", "pageout", "reclaim", "compact", "file", "collapse")
+"""Mixtures in which the kernel looks for all entries of a folio, or for all of a file."""
 _REPEATED = frozenset(
     ("mprotect", "madvise", "mlock", "munlock", "call", "uffd_wp", "move_pages", "mbind", "read")
 )

@@ -73,7 +73,8 @@ def varied(dice: random.Random, seed: Program, weights: Mapping[str, int]) -> Pr
 
 
 _STATES = {
-    "pageout": 5, "fork": 4, "place": 4, "write": 3, "uffd-wp": 3, "split": 3, "swap-in-part": 3,
+    "pageout": 5, "fork": 4, "deform": 4, "place": 4,
+    **dict.fromkeys(("write", "uffd-wp", "split", "swap-in-part"), 3),
     **dict.fromkeys(("collapse", "break", "soft-dirty", "hint", "migrating", "pin", "mprotect"), 2),
     **dict.fromkeys(("willneed", "cold", "free", "dontneed", "write-same", "merge", "mlock",
                      "munmap", "mremap", "share-in-part", "twins", "split-entry", "age",

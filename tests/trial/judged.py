@@ -25,6 +25,7 @@ KINDS = {
     "fix": "Fixes, reversed: wrong",
     "fix2": "Further fixes, reversed, in a second trial: wrong",
     "fix3": "Fixes of 6.12 and up to 7.3, reversed, in a third trial: wrong",
+    "fix4": "The next fixes up to 7.3, reversed, in a fourth trial: wrong",
     "harmless": "Changes that cannot be observed, reversed: not wrong",
     "hunk": "Hunks between 6.12 and 7.3: not wrong unless confirmed",
     "edits": "Generated edits that change nothing, ten in a series: not wrong",

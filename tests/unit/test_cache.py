@@ -153,6 +153,21 @@ def test_a_full_disk_has_the_longest_unused_entries_removed_until_there_is_room(
     assert names(tmp_path) == ["new"]  # used within the hour
 
 
+def test_an_entry_that_is_being_made_gets_no_lock_of_its_own(tmp_path: Path) -> None:
+    with locked(tmp_path / "abc", quiet), appearing(tmp_path / "abc", dict) as place:
+        (place / cache.STAMP).write_text("{}")
+        prune(tmp_path, unused_since=2000)
+        assert not list(tmp_path.glob(f"*{cache.PARTIAL}*.lock"))
+
+
+def test_what_an_older_version_left_of_such_locks_is_swept_once(tmp_path: Path) -> None:
+    (tmp_path / f"abc{cache.PARTIAL}x.lock").touch()
+    said: list[str] = []
+    for _ in range(2):
+        sweep(tmp_path, said.append)
+    assert len(said) == 1
+
+
 def test_too_little_room_is_said_before_anything_is_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

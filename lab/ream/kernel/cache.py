@@ -128,13 +128,13 @@ def long_ago() -> float:
 
 def prune(kind: Path, *, unused_since: float) -> None:
     """Remove entries last used before a time (seconds since the epoch) that no run holds."""
-    for stamp in kind.glob(f"*/{STAMP}"):
+    for stamp in _stamps(kind):
         _prune_one(stamp, unused_since)
 
 
 def spare(kind: Path, nr_bytes: int) -> None:
     """Remove entries, the longest unused first, until their disk has that much room to spare."""
-    oldest = sorted((_last_used(one), one) for one in kind.glob(f"*/{STAMP}"))
+    oldest = sorted((_last_used(one), one) for one in _stamps(kind))
     for last_used, stamp in oldest[:MOST_AT_ONCE]:
         if _free_bytes(kind) >= nr_bytes + SPARE_BYTES or last_used > time.time() - SOONEST_S:
             return
@@ -174,6 +174,11 @@ def disk_full(cache: Path, purpose: str) -> CannotRunHere:
     )
 
 
+def _stamps(kind: Path) -> Iterator[Path]:
+    """The stamps of whole entries: a lock beside one that is being made would never go."""
+    return (one for one in kind.glob(f"*/{STAMP}") if PARTIAL not in one.parent.name)
+
+
 def _last_used(stamp: Path) -> float:
     try:
         return stamp.stat().st_mtime
@@ -200,7 +205,10 @@ def _lock_file(entry: Path) -> Path:
 def _remove(directory: Path) -> None:
     # A child that outlived its killed run may still write here: what stays, stays until the
     # next sweep, and is never taken for an entry.
-    shutil.rmtree(directory, ignore_errors=True)
+    if directory.is_dir():
+        shutil.rmtree(directory, ignore_errors=True)
+    else:
+        directory.unlink(missing_ok=True)
 
 
 def _remove_leftovers(entry: Path) -> None:

@@ -41,7 +41,7 @@ def test_a_program_in_which_nothing_is_wrong_is_told_in_a_line(ream, tmp_path: P
 
 
 def test_what_a_wrong_patch_does_is_shown_by_few_steps(ream) -> None:
-    words = ("--random", "4", "--steps", "120", "--shrink", "20")
+    words = ("--random", "6", "--steps", "120", "--shrink", "20")
     said = ream("program", *words, "--series", str(ANOTHER_COUNT))
     assert said.code == WRONG, said.out + said.err
     *steps, alarm = (line for line in said.out.splitlines() if "frames" not in line)

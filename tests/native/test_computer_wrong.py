@@ -52,6 +52,11 @@ ORACLES = {
               "are counted as to be split"),
     "counters": (EXPERIMENTS / "migrate" / "wrong" / "36-nr-anon-of-mthp.patch",
                  HUGE + "p0 move_pages a node=1", "nr_anon of order"),
+    "open": (OURS / "computer-open.patch", "p0 mmap a 1 anon shared rw",
+             "filp: 1 objects are left"),
+    "waiting": (OURS / "computer-waiting.patch",
+                "p0 call uffd_events\n" + MAPPED + "p0 uffd_register a wp\np0 mremap a b 512",
+                "waits for . changes of mappings"),
     "dirty": (EXPERIMENTS / "migrate" / "wrong" / "03-dirty-moved-once.patch",
               "memory 512M 256M\n" + MAPPED
               + "p0 madvise a free\np0 write a\np0 move_pages a node=1",

@@ -102,6 +102,7 @@ void check_caches(void);		/* cache.c: pages of files */
 void check_frames(void);		/* frames.c: every folio's references and mappings */
 void check_clean(struct folio *folio, unsigned long nr);	/* dirty.c: what may be dropped */
 void check_swap(void);			/* swap.c: slots */
+bool has_swap_area(void);
 void check_split_queued(struct folio *folio, unsigned long nr, unsigned long mapped);
 void check_lists(void);			/* lists.c: LRU, split queues */
 void check_counters(void);		/* counters.c: nodes, zones, groups */

@@ -9,6 +9,7 @@ void check_everything(void);
 
 /* left.c: when all processes have ended. */
 void check_what_is_left(void);
+void check_open_files(void);	/* when those of the program are closed */
 
 /* A number of all that users can see, and of all counters: equal in equal runs. */
 u64 digest(void);

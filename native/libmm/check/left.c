@@ -39,6 +39,13 @@ static void check_left(const char *name, unsigned long most)
 	}
 }
 
+/* A swap area has its file open. */
+void check_open_files(void)
+{
+	rcu_barrier();
+	check_left("filp", has_swap_area());
+}
+
 /*
  * khugepaged and ksmd let go of an address space that has ended when they come
  * by, and ksmd of its anon_vmas, too. A task that was killed for its memory has

@@ -109,6 +109,11 @@ static struct slot slot_at(struct swap_info_struct *swap, unsigned long slot)
 }
 #endif
 
+bool has_swap_area(void)
+{
+	return the_swap() && the_swap()->swap_file;
+}
+
 static void check_slot(const struct slot *is, unsigned long slot)
 {
 	if (!is->is_known)

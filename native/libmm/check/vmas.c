@@ -75,15 +75,20 @@ static unsigned int nr_named(const struct anon_vma_name *name)
 static void check_itself(struct process *process, struct vm_area_struct *vma)
 {
 	const struct mempolicy *policy = vma->vm_policy;
+	const struct userfaultfd_ctx *watch = vma->vm_userfaultfd_ctx.ctx;
 
 	check_lock(vma);
 	check_protection(vma);
 	if (vma->vm_mm != mm_of(process))
 		wrong("%#lx is in a tree of process %d, and says it is another's",
 		      vma->vm_start, process->number);
-	if (!vma->vm_userfaultfd_ctx.ctx != !(vma->vm_flags & __VM_UFFD_FLAGS))
+	if (!watch != !(vma->vm_flags & __VM_UFFD_FLAGS))
 		wrong("%#lx is watched by its flags or by a userfaultfd, and not by both",
 		      vma->vm_start);
+	/* UFFDIO_COPY and others are refused meanwhile, and no call is under way. */
+	if (watch && atomic_read(&watch->mmap_changing))
+		wrong("%#lx is watched by a userfaultfd that waits for %d changes of mappings",
+		      vma->vm_start, atomic_read(&watch->mmap_changing));
 	if (policy && atomic_read(&policy->refcnt) != 1)
 		wrong("%#lx has a policy of its own, and %d references to it are counted",
 		      vma->vm_start, atomic_read(&policy->refcnt));

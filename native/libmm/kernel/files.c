@@ -92,7 +92,18 @@ static long open_on_disk(long number, enum file_kind kind, long nr_pages)
 	return error ?: fd;
 }
 
-/* drivers/char/mem.c: mmap_zero() */
+/* drivers/char/mem.c: mmap_zero(), mmap_zero_prepare() */
+#ifdef HAVE_ZERO_SETUP_DESC
+static int map_zero(struct vm_area_desc *desc)
+{
+	if (vma_desc_test(desc, VMA_SHARED_BIT))
+		return shmem_zero_setup_desc(desc);
+	vma_desc_set_anonymous(desc);
+	return 0;
+}
+
+static const struct file_operations zero_operations = { .mmap_prepare = map_zero };
+#else
 static int map_zero(struct file *file, struct vm_area_struct *vma)
 {
 	if (vma->vm_flags & VM_SHARED)
@@ -102,6 +113,7 @@ static int map_zero(struct file *file, struct vm_area_struct *vma)
 }
 
 static const struct file_operations zero_operations = { .mmap = map_zero };
+#endif
 
 #define LIMITED_FOLDER "/limited"
 
@@ -387,4 +399,7 @@ void close_files(void)
 			init_umount(name, 0);
 		}
 	}
+	/* Those that a step has closed since, which end with the task's way back to user space. */
+	resume_user_mode_work(NULL);
+	flush_delayed_fput();
 }

@@ -288,6 +288,7 @@ void run_program(const struct libmm_task *task)
 		check_what_is_left();
 		close_files();
 		settle();
+		check_open_files();
 		check_everything();
 	}
 	report("{\"end\": null, \"alarms\": %lu, \"digest\": \"%016llx\"}", nr_alarms, last);

@@ -8,7 +8,7 @@ where steps meet.
 import random
 from collections.abc import Callable, Mapping
 
-from ream.program.drawing import FILE_PAGES
+from ream.program.drawing import FILE_PAGES, MOST_AREAS
 from ream.program.drawn_files import TO_SEAL
 from ream.program.drawn_kernel import NR_CPUS
 from ream.program.drawn_pool import GIGABYTE_PAGES, LARGEST
@@ -153,6 +153,8 @@ class Drawn(Vmas):
     def deform(self, process: int) -> None:
         """Folios that are not mapped as they were allocated, which a walk of entries meets then."""
         dice, chosen = self.dice, self.range(process, huge=True)
+        if len(self.scene.spaces[process].areas) > MOST_AREAS - 3:  # a new one may take its name
+            return self.then(process, chosen)
         if self.scene.spaces[process].pages(chosen).nr < HUGE_PAGES:
             self.map(process, HUGE_PAGES, "anon", "private")
             chosen = Range(self.steps[-1].word("name"), 0, HUGE_PAGES)
@@ -175,8 +177,9 @@ class Drawn(Vmas):
                     self.fork_in_part(process, chosen)
         self.focus = chosen
         MIXTURES[dice.choice(_WALKS)](self, process)
-        if process in self.scene.spaces:
+        if process in self.scene.spaces and chosen.name in self.scene.spaces[process].areas:
             self.then(process, chosen)
+        return None
 
     def across_tables(self, process: int, chosen: Range) -> Range:
         """Move pages to where a folio of them is in two page tables."""

@@ -57,6 +57,9 @@ ORACLES = {
     "waiting": (OURS / "computer-waiting.patch",
                 "p0 call uffd_events\n" + MAPPED + "p0 uffd_register a wp\np0 mremap a b 512",
                 "waits for . changes of mappings"),
+    "migratable": (OURS / "computer-migratable.patch",
+                   POOL + "p0 mmap a 512 anon private rw hugetlb\np0 write a[0]\np0 fork p1\n"
+                   "p0 write a[0]", "says that it cannot be migrated"),
     "dirty": (EXPERIMENTS / "migrate" / "wrong" / "03-dirty-moved-once.patch",
               "memory 512M 256M\n" + MAPPED
               + "p0 madvise a free\np0 write a\np0 move_pages a node=1",

@@ -9,7 +9,6 @@ import difflib
 import json
 import os
 import re
-import shutil
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
@@ -24,10 +23,10 @@ from ream.history.ratios import lines
 from ream.history.recompute import _summary, compared
 from ream.paths import CHECKOUT
 from ream.record.receipt import anonymous
-from ream.record.record import PLAN, Record, place_of
+from ream.record.record import PLAN, Record
 from ream.report import letter, table
 from ream.report.contract import Summary
-from shipped import RECORDS
+from shipped import RECORDS, copied
 
 FOLDER = CHECKOUT / "tests" / "golden"
 COMMAND = "make golden"
@@ -137,7 +136,7 @@ _OF = re.compile(r"\[[^\]]*\]")
 def world(place: Path) -> Path:
     """A folder with these records and no others."""
     for name in sorted({*REPORTED.values(), *MORE}):
-        shutil.copytree(RECORDS / name, place / PLACE / name)
+        copied(RECORDS / name, place / PLACE / name)
     return place
 
 
@@ -293,7 +292,7 @@ def _computed(place: Path) -> str:
         return "".join(
             line
             for path in sorted((place / PLACE).iterdir())
-            if path.name not in LONG and place_of(path / PLAN).exists()
+            if path.name not in LONG and (path / PLAN).exists()
             for line in (f"record {path.name}\n", *_changes(Record.load(str(path), path.parent)))
         )
 

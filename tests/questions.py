@@ -20,8 +20,8 @@ from typing import Any
 import readme
 import results
 from ream.experiment import BEFORE, named
-from ream.history.pooled import cpu_type
 from ream.paths import CHECKOUT, EXPERIMENTS, KERNEL_CONFIG, SERIES
+from ream.record.parts import cpu_type
 from ream.record.record import Record
 from ream.report.contract import Counted, RowResult, Summary
 

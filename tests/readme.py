@@ -19,6 +19,7 @@ from ream.folders import names
 from ream.history.pooled import ByCpu, OverRuns, Place, pooled, ratios_in
 from ream.measure.verdict import Word
 from ream.paths import CHECKOUT, EXPERIMENTS, RECORDS
+from ream.program.explore import Corpus
 from ream.published import load_tables, lookup
 from ream.record.record import Record
 from ream.replicate.outcome import Line, Replication
@@ -223,7 +224,7 @@ def coverage() -> Iterator[str]:
     readme = (CHECKOUT / "native/libmm/README.md").read_text(encoding="utf-8")
     checked = readme.partition("## What is checked after each step\n")[2].partition("\n## ")[0]
     nr_checks = len(re.findall(r"^\* ", checked, re.MULTILINE))
-    nr_programs = len([*(EXPERIMENTS / "mm" / "corpus").glob("*.program")])
+    nr_programs = len(Corpus.load(EXPERIMENTS / "mm" / "corpus").programs)
     yield "| of mm/ in Linux 6.12 | |"
     yield "|---|---|"
     yield f"| hosted | {nr_objects} objects: all that kbuild makes of it but {' and '.join(left)} |"

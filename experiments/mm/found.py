@@ -14,7 +14,7 @@ from typing import Self
 from ream.kernel.series import Patch, load_series
 from ream.paths import CHECKOUT
 from ream.program.step import Program
-from ream.program.text import load_program
+from ream.program.text import parse
 
 FOLDER = Path(__file__).parent / "found"
 PAGE = CHECKOUT / "docs" / "found.md"
@@ -56,6 +56,7 @@ class Defect:
     since: str
     upstream: str
     cause: str
+    steps: str
     returned: Mapping[int, tuple[int, int]]
     alarm: str = ""
     unseen: str = ""
@@ -78,7 +79,7 @@ class Defect:
     @property
     def program(self) -> Program:
         """The steps that show it."""
-        return load_program(self.folder / "steps.program")
+        return parse(self.steps, self.name)
 
     def repair(self, kernel: str) -> Path:
         """The patch for a kernel: its own, or the one for all that have none."""
@@ -147,7 +148,7 @@ def _part(defect: Defect) -> Iterator[str]:
     for step, (before, after) in changed.items():
         yield f"* Step {step}, `{steps[step - 1]}`, returns {before}, and {after} with the repair."
     if defect.alarm:
-        yield f"* ream finds wrong without the repair: `{defect.alarm}`."
+        yield _filled(f"* ream finds wrong without the repair: `{defect.alarm}`.", "  ")
     shown = f"hosted, and in guests of {', '.join(defect.guests)}."
     yield _filled(f"* Shown: {f'hosted only; {defect.unseen}' if defect.unseen else shown}", "  ")
     yield f"* Repair: `{defect.folder.relative_to(CHECKOUT)}/repair*.patch`\n"

@@ -8,14 +8,15 @@ from pydantic import Field, field_validator
 
 from ream.experiment import PAGE_BYTES, BytesOf, Stage
 from ream.experiment.shape import ExperimentBase, RowBase
+from ream.program.collection import texts_in
 from ream.values import Name, Scalar
 
-PROGRAMS = Path(__file__).parent / "timed"
-SUFFIX = ".program"
+PROGRAMS = Path(__file__).parent / "timed.programs"
+TEXTS = texts_in(PROGRAMS)
 
 
 class MmRow(RowBase):
-    """program: a file of the folder `timed`. pages: what its text has {pages} for.
+    """program: its name in timed.programs. pages: what its text has {pages} for.
 
     folio: the size of the folios that memory is in where its text has {mthp} and {thp}; there, it
     has {memory} for that of the computer.
@@ -30,17 +31,16 @@ class MmRow(RowBase):
     @field_validator("program")
     @classmethod
     def _there_is_such_a_program(cls, program: str) -> str:
-        if not (PROGRAMS / f"{program}{SUFFIX}").is_file():
-            raise ValueError(f"there is no timed/{program}{SUFFIX}")
+        if program not in TEXTS:
+            raise ValueError(f"{PROGRAMS.name} has no {program}")
         return program
 
     @property
     def text(self) -> str:
         """The program: a line with {i} stands there once for each page, counted from 0."""
-        lines = (PROGRAMS / f"{self.program}{SUFFIX}").read_text(encoding="utf-8").splitlines()
         repeated = (
             line.replace("{i}", str(at))
-            for line in lines
+            for line in TEXTS[self.program].splitlines()
             for at in range(self.pages if "{i}" in line else 1)
         )
         text = "".join(f"{line}\n" for line in repeated)
@@ -80,8 +80,8 @@ class MmRow(RowBase):
         return {"program": self.program, "pages": self.pages, "threads": 1, **folio}
 
     def title(self) -> str:
-        """What the second line of its program says."""
-        return self.text.splitlines()[1].removeprefix("# ")
+        """What the first line of its program says."""
+        return self.text.splitlines()[0].removeprefix("# ")
 
 
 class Mm(ExperimentBase[MmRow]):

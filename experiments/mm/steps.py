@@ -3,9 +3,9 @@
 
 from ream.stage.steps import Steps
 
-from .rows import PROGRAMS, SUFFIX, MmRow
+from .rows import PROGRAMS, MmRow
 
 STEPS: Steps[MmRow] = Steps(
     text_of=lambda row: row.text,
-    files=tuple(sorted(PROGRAMS.glob(f"*{SUFFIX}"))),
+    files=(PROGRAMS,),
 )

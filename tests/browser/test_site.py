@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The pages of a site in a browser: nothing is cut, and tables sort."""
 
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,7 +10,7 @@ from playwright.sync_api import Browser, Page
 from page_world import Opener
 from ream.site.gathered import Gathered
 from ream.site.pages import pages
-from shipped import RECORDS
+from shipped import RECORDS, copied
 
 pytestmark = pytest.mark.xdist_group("browser")
 
@@ -48,7 +47,7 @@ OVERLAPS = """
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     runs, site = (tmp_path_factory.mktemp(name) for name in ("runs", "site"))
     for name in KEPT:
-        shutil.copytree(RECORDS / name, runs / name)
+        copied(RECORDS / name, runs / name)
     for name, text in pages(Gathered.of(runs, lambda _number, _of: None), of_runs=False):
         (site / name).write_text(text, encoding="utf-8")
     return site

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from shipped import RECORDS
+from shipped import SHIPPED
 
 
 def record_of(name: str) -> str:
     """The oldest of its kind: later ones may be of single rows."""
-    return str(min(RECORDS.glob(f"*-{name}-*")))
+    return str(next(path for path in SHIPPED if f"-{name}-" in path.name))
 
 
 @pytest.mark.parametrize(

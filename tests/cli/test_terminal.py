@@ -3,7 +3,6 @@
 
 import os
 import pty
-import shutil
 import signal
 import subprocess
 import sys
@@ -14,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from ream.cli.terminal import coloured, pager_of, wants_colours
-from shipped import RECORDS
+from shipped import RECORDS, copied
 
 RECORD = str(RECORDS / "20261128T232540Z-mremap-native-3e9e")
 GREEN, RED = "\x1b[32m", "\x1b[31m"
@@ -114,7 +113,7 @@ def test_a_pager_that_cannot_be_run_is_left_out(pager: str) -> None:
 
 def test_a_pager_gets_names_that_are_no_text(tmp_path: Path) -> None:
     strange = os.fsdecode(os.fsencode(tmp_path) + b"/r\xff")
-    shutil.copytree(RECORD, Path(strange) / Path(RECORD).name)
+    copied(Path(RECORD), Path(strange) / Path(RECORD).name)
     shown = on_terminal("show", "--runs", strange, Path(RECORD).name, PAGER="tee /dev/null")
     assert "mremap" in shown
 

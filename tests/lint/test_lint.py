@@ -31,6 +31,7 @@ WITHOUT_SPDX = (
     ".txt",
     ".log",
     ".gz",
+    ".zip",
     ".png",
     ".svg",
     "COPYING",

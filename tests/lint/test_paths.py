@@ -125,7 +125,7 @@ def is_read(path: Path) -> bool:
     """Whether people read a file; records and mails of others name what they like."""
     others = ("docs/records/", "requirements.lock")
     return not named(path).startswith(others) and not named(path).endswith(
-        (".txt", ".log", ".gz", ".svg", ".png", ".js", ".css", "COPYING")
+        (".txt", ".log", ".gz", ".zip", ".svg", ".png", ".js", ".css", "COPYING")
     )
 
 

@@ -11,11 +11,13 @@ from pathlib import Path
 
 import pytest
 
+from checkout import files
 from ream.paths import CHECKOUT, SERIES
 from ream.record.record import Record
 from shipped import RECORDS, SHIPPED
 
 MOST_OTHERS_PCT = 10
+MOST_FILES, MOST_BYTES = 100, 6_000_000
 
 DOCUMENTS = sorted(
     path.relative_to(CHECKOUT)
@@ -132,6 +134,12 @@ def test_a_record_of_a_modified_tree_is_marked_where_it_is_quoted(document: Path
 def test_no_new_record_is_of_a_modified_tree() -> None:
     found = {path.name for path in SHIPPED if is_modified(Record.load(str(path), RECORDS))}
     assert found - OF_MODIFIED_TREES == set()
+
+
+def test_the_records_are_few_files_and_small() -> None:
+    kept = [path for path in files() if path.is_relative_to(RECORDS)]
+    assert len(kept) <= MOST_FILES
+    assert sum(path.stat().st_size for path in kept) <= MOST_BYTES
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=str)

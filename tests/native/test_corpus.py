@@ -58,7 +58,7 @@ def test_exploring_keeps_programs_and_ends_with_a_table(ream, tmp_path: Path) ->
     ran = ream("explore", *asked)
     assert ran.code == 0, ran.err
     kept = [line for line in ran.out.splitlines() if ": kept as " in line]
-    programs = sorted(tmp_path.glob("*.program"))
+    programs = Corpus.load(tmp_path).programs
     assert len(kept) == len(programs) > 0
     table = [line for line in ran.out.splitlines() if line.startswith(("mm/memory.o ", "all "))]
     assert len(table) == 2

@@ -12,7 +12,8 @@ import pytest
 
 from ream.errors import ReamError
 from ream.program import explore
-from ream.program.explore import DIGESTS, WRONG, Corpus, Explorer, mixed
+from ream.program.collection import write_texts
+from ream.program.explore import DIGESTS, PROGRAMS, WRONG, Corpus, Explorer, mixed
 from ream.program.ran import Ran
 from ream.program.step import Program
 from ream.program.text import parse
@@ -91,6 +92,17 @@ def test_a_program_in_which_something_is_wrong_is_put_aside(
     assert path.read_text().splitlines()[-1].startswith("p0 uffd_poison")
     assert "write" not in path.read_text()
     assert not explorer.corpus.programs
+
+
+def test_keeping_a_program_leaves_the_comments_of_others(explorer: Explorer) -> None:
+    folder, by_hand = explorer.corpus.folder, f"# about fork\n{MAP}{FORK}"
+    folder.mkdir()
+    write_texts(folder / PROGRAMS, {"fork": by_hand})
+    corpus = Corpus.load(folder)
+    assert corpus.add(parse(MAP), "0") == "001"
+    assert Corpus.load(folder).texts == {"001": MAP, "fork": by_hand}
+    corpus.put("001", None, "")
+    assert Corpus.load(folder).texts == {"fork": by_hand}
 
 
 def test_what_the_computer_lacks_is_said(

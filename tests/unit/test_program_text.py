@@ -5,6 +5,7 @@ import itertools
 import random
 import re
 from collections.abc import Callable, Iterable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ream.errors import BadUsage
+from ream.program.collection import texts_in, write_texts
 from ream.program.grammar import FORMS, Form
 from ream.program.kinds import (
     Bytes,
@@ -187,6 +189,24 @@ def test_a_file_that_is_not_there_is_named(tmp_path) -> None:
     (tmp_path / "there.mm").write_bytes(b"compact\n\xff\n")
     with pytest.raises(ProgramError, match="there.mm:2: "):
         load_program(tmp_path / "there.mm")
+
+
+def test_one_program_of_many_in_a_file_is_read_by_its_name(tmp_path: Path) -> None:
+    path, texts = tmp_path / "some.programs", {"b": "compact\n", "a-1": "# why\nreclaim 3\n"}
+    write_texts(path, texts)
+    assert texts_in(path) == texts
+    assert [*texts_in(path)] == ["a-1", "b"]
+    assert str(load_program(tmp_path / "some.programs:a-1")) == "reclaim 3\n"
+    with pytest.raises(BadUsage, match=r"some\.programs: no program 'c' among a-1, b"):
+        load_program(tmp_path / "some.programs:c")
+    with pytest.raises(BadUsage, match=r"many programs; name one of them as .*programs:NAME"):
+        load_program(path)
+    path.write_text("=== a\ncompact\n=== b\nno step\n")
+    with pytest.raises(ProgramError, match=r"some\.programs:b:1: "):
+        load_program(tmp_path / "some.programs:b")
+    path.write_text("=== a\ncompact\n=== a\ncompact\n")
+    with pytest.raises(BadUsage, match="two programs are called a"):
+        texts_in(path)
 
 
 def garbage(dice: random.Random) -> bytes:

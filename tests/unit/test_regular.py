@@ -15,7 +15,8 @@ from ream.errors import BadUsage, ReamError
 from ream.history import entry, index
 from ream.record import packed, regular
 from ream.record.journal import JOURNAL, holds_a_round
-from ream.record.packed import content_of, lines_of, pack
+from ream.record.pack import pack
+from ream.record.packed import content_of, lines_of
 from ream.record.partial import interrupted
 from ream.record.record import NOISE, RECEIPT, RUN, SAMPLES, Record, is_ours, open_record
 from ream.record.sums import SUMS
@@ -102,7 +103,7 @@ def test_an_odd_file_in_a_record_is_named_and_hides_no_other(
         page.render(Record.load(str(record.path), runs))
     if make is not directory:  # of directories, what is in them is packed
         with pytest.raises(BadUsage):
-            pack(Record.load(str(record.path), runs).path, tmp_path / "kept")
+            pack(Record.load(str(record.path), runs), tmp_path / "kept")
         assert not list((tmp_path / "kept").glob("*"))
 
 

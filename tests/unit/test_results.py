@@ -6,6 +6,7 @@ import pytest
 import results
 from quoted_results import JUDGED, replications
 from ream.published import load_tables
+from ream.record.record import is_record
 from shipped import RECORDS
 
 
@@ -30,7 +31,7 @@ def test_its_rows_are_those_of_records(text: str) -> None:
 
 @pytest.mark.parametrize("cpu", JUDGED)
 def test_nothing_of_another_architecture_or_of_a_model_is_contradicted(cpu: str) -> None:
-    assert all((RECORDS / name).is_dir() for name in JUDGED[cpu])
+    assert all(is_record(RECORDS / name) for name in JUDGED[cpu])
     its = [one for one in replications(cpu, load_tables()) if one.word == "contradicts"]
     # Of a call on x86 without any device: here it gains where its author found a small loss.
     assert {one.table.id for one in its} <= {"zone-device-private-popple"}

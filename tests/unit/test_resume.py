@@ -18,8 +18,8 @@ from ream.measure.stable import Stable
 from ream.paths import CHECKOUT
 from ream.paths import SERIES as SHIPPED
 from ream.progress import Reporter
+from ream.record.archive import files_of
 from ream.record.journal import JOURNAL
-from ream.record.packed import content_of
 from ream.record.partial import discard, find_partial, interrupted, read_plan
 from ream.record.record import (
     PLAN,
@@ -450,9 +450,8 @@ def test_the_room_asked_for_is_that_of_the_record_with_some_to_spare(
 ) -> None:
     record = CHECKOUT / "docs/records" / name
     taken = 0
-    for path in record.iterdir():
-        content = content_of(path.with_name(path.name.removesuffix(".gz")))
-        taken += len(content) * (2 if "samples" in path.name else 1)  # the journal, too
+    for file, content in files_of(record).items():
+        taken += len(content) * (2 if "samples" in file else 1)  # the journal, too
     settings = read_object(record / RECEIPT)["settings"]
     request = request_of(experiment, "native", tmp_path)
     asked = request.experiment.resized(launches=settings["launches"])

@@ -17,7 +17,8 @@ from pathlib import Path
 from ream.experiment import named
 from ream.published import load_tables
 from ream.record.receipt import Receipt
-from ream.record.record import Record
+from ream.record.archive import paths_in
+from ream.record.record import Record, is_record
 from ream.report import letter, table
 from ream.report.contract import Summary
 from ream.report.ran import Results
@@ -27,7 +28,7 @@ def digest(text):
     return hashlib.sha256(text.encode()).hexdigest()
 
 runs = Path(sys.argv[1])
-for run in sorted(path.parent for path in runs.glob("*/run.json*")):
+for run in filter(is_record, paths_in(runs)):
     record = Record.load(run.name, runs)
     summary = Summary.from_object(record.run, source=run.name)
     print(run.name, digest(table.render(summary)), digest(letter.render(summary)))

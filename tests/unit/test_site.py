@@ -3,7 +3,6 @@
 
 import json
 import re
-import shutil
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,7 @@ from ream.history.pooled import pooled, ratios_in
 from ream.record.record import SUMMED
 from ream.site.gathered import Gathered, Mean, MeasuredRow, Ratio, means
 from ream.site.pages import nr_pages, pages
-from shipped import RECORDS, unpacked
+from shipped import RECORDS, copied, unpacked
 
 Ream = Callable[..., Any]
 
@@ -36,7 +35,7 @@ def gathered(runs: Path) -> Gathered:
 def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("runs")
     for name in (FORK, MREMAP, COUNTED, KERNELS, OLDER_KERNEL):
-        shutil.copytree(RECORDS / name, folder / name)
+        copied(RECORDS / name, folder / name)
     return folder
 
 
@@ -117,7 +116,7 @@ def test_a_mean_is_of_the_rows_that_every_type_of_cpu_has() -> None:
 
 
 def test_published_tables_are_judged_by_one_machine_at_a_time(tmp_path: Path) -> None:
-    shutil.copytree(RECORDS / FORK, tmp_path / FORK)
+    copied(RECORDS / FORK, tmp_path / FORK)
     copy = unpacked(RECORDS / FORK, tmp_path / "20261129T000000Z-fork-native-0001")
     receipt = json.loads((copy / "receipt.json").read_text())
     receipt.pop(SUMMED, None)

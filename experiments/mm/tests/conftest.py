@@ -6,22 +6,23 @@ from pathlib import Path
 import pytest
 
 from ream.kernel.source import Tree
+from ream.program.collection import texts_in
 from ream.program.ran import Rig, numbered
 from ream.program.step import Program
-from ream.program.text import load_program
+from ream.program.text import parse
 
-PROGRAMS = sorted((Path(__file__).parents[1] / "programs").glob("*.program"))
+PROGRAMS = texts_in(Path(__file__).parents[1] / "compared.programs")
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    if "path" in metafunc.fixturenames:
-        metafunc.parametrize("path", PROGRAMS, ids=[path.stem for path in PROGRAMS])
+    if "text" in metafunc.fixturenames:
+        metafunc.parametrize("text", PROGRAMS.values(), ids=PROGRAMS)
 
 
 @pytest.fixture(scope="session")
 def programs() -> dict[str, Program]:
     """Every program by its name."""
-    return {path.stem: numbered(load_program(path)) for path in PROGRAMS}
+    return {name: numbered(parse(text)) for name, text in PROGRAMS.items()}
 
 
 @pytest.fixture(scope="session")

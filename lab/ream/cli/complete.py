@@ -14,6 +14,7 @@ from ream.errors import BadUsage
 from ream.folders import base_names, file_of, names, table_files
 from ream.grid import expanded
 from ream.paths import data_dir
+from ream.record.archive import paths_in
 
 VARIABLE = "_REAM_COMPLETE"
 """In the environment of a ream that a shell asks for completions."""
@@ -45,7 +46,7 @@ def rows(args: Sequence[str], incomplete: str) -> list[str]:
 def runs(incomplete: str) -> list[str]:
     """Run ids, the newest first, and `last`."""
     folder = data_dir() / "runs"
-    found = sorted((path.name for path in folder.glob("[0-9]*")), reverse=True)
+    found = [path.name for path in reversed(paths_in(folder)) if path.name[0].isdigit()]
     return [name for name in ("last", *found) if name.startswith(incomplete)]
 
 

@@ -97,23 +97,24 @@ def pack(
     *,
     to: Annotated[
         Path,
-        typer.Option("--to", metavar="DIR", help="Where the copies are put; made if missing."),
+        typer.Option("--to", metavar="DIR", help="Where the archives are; made if missing."),
     ],
     runs_in: RunsOption = None,
 ) -> None:
-    """Copy records, compressed, to keep them in a repository beside the text that quotes them.
+    """Copy records into archives, to keep them in a repository beside the text that quotes them.
 
-    Samples, receipt, noise and consoles are compressed with gzip, to about a fifth in all. Every
-    command reads such a copy as it reads the record itself, which stays as it is.
+    The directory gets one archive for each experiment and type of CPU, to which later records are
+    added. It takes about a twentieth of the room. Every command reads a record in an archive by
+    its id, or by the path that it would have as a directory beside the archive.
 
     Exit status: 0; 2 if a record is not there, or a copy is there already or cannot be written.
     """
-    from ream.record import packed  # noqa: PLC0415
+    from ream.record.pack import pack as packed  # noqa: PLC0415
     from ream.record.record import Record  # noqa: PLC0415
 
     runs = runs_dir(runs_in)
-    for path in [Record.load(one, runs).path for one in records]:
-        print(packed.pack(path, to))
+    for record in [Record.load(one, runs) for one in records]:
+        print(packed(record, to))
 
 
 def _wanted(records: list[str] | None, choice: "Choice", runs: Path) -> "list[Record]":

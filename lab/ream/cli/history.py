@@ -326,7 +326,7 @@ OTHER = "with other numbers than this version computes: another made them, which
 def _checked(path: Path) -> Iterator[str]:
     """Print what is wrong with a record, and what another version computed; yields each kind."""
     from ream.errors import ReamError  # noqa: PLC0415
-    from ream.history.entry import faults  # noqa: PLC0415
+    from ream.history.entry import faults, is_there  # noqa: PLC0415
     from ream.history.recompute import Recomputed, recompute  # noqa: PLC0415
     from ream.record.record import Record  # noqa: PLC0415
     from ream.record.sums import has_sums  # noqa: PLC0415
@@ -336,7 +336,7 @@ def _checked(path: Path) -> Iterator[str]:
         try:
             again = recompute(Record.load(str(path.absolute()), path.parent))
         except ReamError as cause:
-            if not path.exists():
+            if not is_there(path):
                 return
             its = (str(cause).splitlines()[0],)
     for fault in (*its, *again.faults):

@@ -43,7 +43,11 @@ MOST_ALARMS = 5
 @app.command("program")
 def run_program(
     file: Annotated[
-        Path | None, typer.Argument(metavar="FILE", help="The program; - for standard input.")
+        Path | None,
+        typer.Argument(
+            metavar="FILE",
+            help="The program; FILE:NAME is one of many in a file, - standard input.",
+        ),
     ] = None,
     *,
     random: Annotated[

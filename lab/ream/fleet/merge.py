@@ -16,6 +16,7 @@ from ream.fleet.cell import Cell
 from ream.history.ratios import ratios_of
 from ream.measure.across import DIFFER_BELOW, chance_of_alike
 from ream.measure.statistics import Estimate
+from ream.record.archive import ARCHIVE, archives_of
 from ream.record.parts import cell_of, machine_key, machine_line, part, rows_of, run_id
 from ream.record.record import RUN, Record, is_record
 
@@ -199,7 +200,10 @@ def _places(directories: Sequence[Path]) -> Iterator[Path]:
     for directory in directories:
         if not directory.is_dir():
             raise BadUsage(f"{directory}: no such directory")
-        for path in sorted({path.parent for path in directory.rglob(f"{RUN}*")}):
+        found = {path.parent for path in directory.rglob(f"{RUN}*")}
+        for place in {path.parent for path in directory.rglob(f"*{ARCHIVE}")}:
+            found |= {place / name for name in archives_of(place)}
+        for path in sorted(found):
             # An unfinished record is in a hidden directory.
             hidden = any(part.startswith(".") for part in path.relative_to(directory).parts)
             if is_record(path) and not hidden:

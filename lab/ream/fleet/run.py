@@ -20,6 +20,7 @@ from ream.kernel.base import base_named
 from ream.kernel.cache import Step
 from ream.kernel.source import Wanted, base_of, cached_tree, fetch_tree
 from ream.paths import cache_dir, data_dir
+from ream.record.archive import paths_in
 from ream.record.identity import machine_id
 from ream.record.partial import Interrupted, interrupted, read_plan
 from ream.record.parts import cell_of, part
@@ -91,7 +92,7 @@ def done(cell: Cell, runs: Path, machine: str | None) -> Record | None:
     """
     if machine is None:
         return None
-    for path in filter(is_record, sorted(runs.glob("[0-9]*"))):
+    for path in filter(is_record, paths_in(runs)):
         try:
             record = Record.load(str(path), runs)
         except ReamError:  # a damaged record is nobody's; `ream merge` names it

@@ -15,7 +15,8 @@ from pydantic import Field, ValidationError
 from ream.errors import ReamError
 from ream.experiment import BEFORE, is_copy
 from ream.history.ratios import lines
-from ream.record.packed import lines_of, place_of
+from ream.record.archive import ARCHIVE, archive_of, archives_of, names_in
+from ream.record.packed import has, lines_of, place_of
 from ream.record.parts import machine_key
 from ream.record.record import LETTER, RECEIPT, RUN, SAMPLES, TABLE, Record, changed
 from ream.record.sums import SUMS, missing
@@ -132,18 +133,25 @@ def started(name: str) -> datetime | None:
 
 
 def stamps(runs: Path) -> Iterator[Stamp]:
-    """Every directory in `runs` that contains, or once contained, a record.
+    """Every record in `runs`, every directory that once contained one, and damaged archives.
 
     Directories that vanish meanwhile, and names that are not printable, are left out. A missing
     `runs` has no records. Raises OSError if `runs` cannot be read.
     """
     try:
-        paths = sorted(runs.iterdir())
+        archives = archives_of(runs)
+        paths = sorted({*runs.iterdir(), *(runs / name for name in archives)})
     except FileNotFoundError:
         return
     for path in paths:
         if path.name.startswith(".") or not path.name.isprintable():
             continue  # one that is not finished, or not ours
+        archive = archive_of(path) if path.name in archives else None
+        if path.suffix == ARCHIVE and path not in archives.values() and _archive_fault(path):
+            archive = path
+        if archive is not None:
+            yield Stamp(name=path.name, files=_file_stamp(archive))
+            continue
         files = [_file_stamp(place_of(path / name)) for name in (*_NEEDED, SUMS)]
         looks_so = _DIRECTORY.fullmatch(path.name) and any(file != "-" for file in files)
         if files[0] != "-" or looks_so:
@@ -151,16 +159,31 @@ def stamps(runs: Path) -> Iterator[Stamp]:
 
 
 def read(path: Path) -> Listed | None:
-    """Read the record in a directory; None if the directory has vanished."""
+    """Read the record of this path; None if it has vanished."""
+    if path.suffix == ARCHIVE and (fault := _archive_fault(path)):
+        return Listed(damaged=Damaged(name=path.name, fault=fault))
     try:
         entry = _entry(Record.load(str(path.absolute()), path.parent))
     except (ReamError, ValidationError, OSError) as cause:
-        if not path.exists():
+        if not is_there(path):
             return None
-        missing = [name for name in _NEEDED if not place_of(path / name).is_file()]
+        missing = [name for name in _NEEDED if path.is_dir() and not has(path / name)]
         said = f"{', '.join(missing)} missing" if missing else _one_line(cause)
         return Listed(damaged=Damaged(name=path.name, fault=said))
     return Listed(entry=entry)
+
+
+def is_there(path: Path) -> bool:
+    """Whether the path of a record is still one, or at least exists."""
+    return path.exists() or archive_of(path) is not None
+
+
+def _archive_fault(path: Path) -> str | None:
+    try:
+        names_in(path)
+    except OSError as cause:
+        return cause.strerror
+    return None
 
 
 def faults(path: Path) -> tuple[str, ...]:
@@ -187,7 +210,7 @@ def faults(path: Path) -> tuple[str, ...]:
 
 
 def _missing_texts(path: Path) -> list[str]:
-    return [name for name in _MADE_AGAIN if not place_of(path / name).is_file()]
+    return [name for name in _MADE_AGAIN if not has(path / name)]
 
 
 def _entry(record: Record) -> HistoryEntry:

@@ -8,6 +8,8 @@ from typing import Any
 
 from ream.history.choose import Choice
 from ream.history.entry import Damaged, HistoryEntry, started
+from ream.record.archive import MEMBER, archive_of
+from ream.record.archive import files_of as archived_files
 from ream.record.packed import place_of
 from ream.record.record import (
     CONSOLES,
@@ -138,7 +140,11 @@ def history_object(
 
 
 def files_of(path: Path) -> dict[str, str]:
-    """The paths of those files that a record has, by name."""
+    """The paths of those files that a record has, by name; in an archive, with its path."""
+    if archive := archive_of(path):
+        names = {name.partition("/")[0] for name in archived_files(path)}
+        inside = archive / f"{path.name}{MEMBER}"
+        return {name: str(inside / name) for name in FILES if name in names}
     places = {name: place_of(path / name) for name in FILES}
     return {name: str(place) for name, place in places.items() if place.exists()}
 

@@ -19,7 +19,8 @@ from ream.counted import counted
 from ream.errors import BadUsage
 from ream.experiment import BEFORE, CONTROL, is_copy
 from ream.measure.statistics import Estimate, over_launches, t_quantile
-from ream.record.parts import part, rows_of, run_id
+from ream.record.archive import paths_in
+from ream.record.parts import cpu_type, part, rows_of, run_id
 from ream.record.record import Record, is_record
 from ream.report.numbers import interval, ratio_of
 
@@ -152,7 +153,7 @@ def ratios_in(runs: Path, experiment: str | None = None) -> Iterator[RunRatio]:
     experiment: only its records; None: those of all. Raises BadUsage for a damaged record or line.
     """
     of = f"-{experiment}-native-" if experiment else "-native-"
-    for path in sorted(runs.iterdir()) if runs.is_dir() else ():
+    for path in paths_in(runs):
         if of in path.name and is_record(path):
             yield from of_record(Record.load(str(path), runs))
     yield from (one for one in removed_in(runs) if experiment in (None, one.experiment))
@@ -191,11 +192,6 @@ def has_own_sources(record: Record) -> bool:
     """Whether all kernels of a record have the sources and options that its experiment is about."""
     kernel = part(record.receipt, "kernel")
     return not kernel.get("config") and not kernel.get("trees")
-
-
-def cpu_type(machine: Mapping[str, Any]) -> str:
-    """The name, family and model of the CPU in a receipt's description of a machine."""
-    return f"{machine.get('cpu')} (family {machine.get('family')} model {machine.get('model')})"
 
 
 def _ids(series: Mapping[str, Any], variant: str) -> str:

@@ -7,8 +7,8 @@ from typing import Any
 
 from ream.errors import ReamError
 from ream.experiment import BEFORE, Row
-from ream.history.pooled import cpu_type
-from ream.record.parts import part, rows_of
+from ream.record.archive import paths_in
+from ream.record.parts import cpu_type, part, rows_of
 from ream.record.record import PLAN, Record, is_record, read_object
 from ream.report.numbers import fit
 
@@ -29,7 +29,7 @@ def share_remarks(rows: Iterable[Row], cpu: str, places: Iterable[Path]) -> dict
 
 def _newest(cpu: str, places: Iterable[Path]) -> Record | None:
     for place in places:
-        paths = sorted(place.glob("*-native-*"), reverse=True) if place.is_dir() else []
+        paths = (path for path in reversed(paths_in(place)) if "-native-" in path.name)
         for path in filter(is_record, paths):
             try:
                 if not read_object(path / PLAN).get("beside_live"):

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Looks for programs that execute more of a computer's code, and keeps them as a corpus.
 
-A corpus is a folder: a text for each program, and one file with the state in which each ends.
+A corpus is a folder: a file with all programs, and one with the state in which each ends.
 """
 
 import random
@@ -13,6 +13,7 @@ from pathlib import Path
 
 from ream.errors import ReamError
 from ream.files import write_whole
+from ream.program.collection import COLLECTION, texts_in, write_texts
 from ream.program.coverage import Code
 from ream.program.generate import generate
 from ream.program.often import some_often
@@ -20,15 +21,13 @@ from ream.program.ran import Ran, Rig, Watched, shortest
 from ream.program.scene import without_misplaced
 from ream.program.shrink import shrink
 from ream.program.step import Program
-from ream.program.text import load_program, parse
+from ream.program.text import parse
 from ream.program.withheld import Withheld
 from ream.stage.computer import Checks
 
-SUFFIX = ".program"
+PROGRAMS = f"all{COLLECTION}"
 DIGESTS = "digests.txt"
 """A line for each program: its name, and the digest of the state in which it ends."""
-
-FIRST_LINE = "# SPDX-License-Identifier: GPL-2.0-only\n"
 
 MOST_BYTES = 600_000
 """The texts of a corpus may have so many bytes together."""
@@ -47,14 +46,18 @@ class Corpus:
 
     folder: Path
     programs: dict[str, Program] = field(default_factory=dict)
+    texts: dict[str, str] = field(default_factory=dict)
+    """With the comments of those that were written by hand."""
     digests: dict[str, str] = field(default_factory=dict)
     met: set[int] = field(default_factory=set)
 
     @classmethod
     def load(cls, folder: Path) -> "Corpus":
         """Read the texts; none has been run."""
-        paths = sorted(folder.glob(f"*{SUFFIX}"))
-        return cls(folder, {path.stem: load_program(path) for path in paths})
+        path = folder / PROGRAMS
+        texts = texts_in(path) if path.exists() else {}
+        programs = {name: parse(text, f"{path}:{name}") for name, text in texts.items()}
+        return cls(folder, programs, texts)
 
     @property
     def bytes(self) -> int:
@@ -71,20 +74,19 @@ class Corpus:
     def put(self, name: str, program: Program | None, digest: str) -> None:
         """Have this program, or none, under a name."""
         self.folder.mkdir(parents=True, exist_ok=True)
-        path = self.folder / f"{name}{SUFFIX}"
         if program is None:
-            path.unlink()
-            del self.programs[name], self.digests[name]
+            del self.programs[name], self.texts[name], self.digests[name]
         else:
-            write_whole(path, f"{FIRST_LINE}{program}".encode(), force=True)
-            self.programs[name], self.digests[name] = program, digest
+            self.programs[name], self.texts[name] = program, str(program)
+            self.digests[name] = digest
+        write_texts(self.folder / PROGRAMS, self.texts)
         self.write_digests()
 
     def put_aside(self, program: Program) -> Path:
         """Write down a program in which something is wrong; where."""
         folder = self.folder / WRONG
         folder.mkdir(parents=True, exist_ok=True)
-        path = folder / f"{len(list(folder.iterdir())) + 1:03}{SUFFIX}"
+        path = folder / f"{len(list(folder.iterdir())) + 1:03}.program"
         write_whole(path, str(program).encode())
         return path
 

@@ -3,8 +3,8 @@
 
 from pathlib import Path
 
-from ream.errors import BadUsage
 from ream.nearest import hint
+from ream.program.collection import text_of
 from ream.program.grammar import FORMS, Form
 from ream.program.kinds import Process, Value, WrongWord, quoted
 from ream.program.scene import resolve
@@ -14,11 +14,11 @@ MOST_LINES = 100_000
 
 
 def load_program(path: Path) -> Program:
-    """Read a file. Raises BadUsage, or ProgramError with all lines that are wrong."""
-    try:
-        return parse(path.read_bytes(), str(path))
-    except OSError as fault:
-        raise BadUsage(f"{path}: {fault.strerror}") from fault
+    """Read a file, or `FILE:NAME` of a file with many programs.
+
+    Raises BadUsage, or ProgramError with all lines that are wrong.
+    """
+    return parse(text_of(path), str(path))
 
 
 def parse(text: str | bytes, where: str = "program") -> Program:

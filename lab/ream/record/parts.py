@@ -41,6 +41,11 @@ def machine_line(record: Record) -> str:
     return str(part(record.run, "receipt").get("machine") or cpu)
 
 
+def cpu_type(machine: Mapping[str, Any]) -> str:
+    """The name, family and model of the CPU in a receipt's description of a machine."""
+    return f"{machine.get('cpu')} (family {machine.get('family')} model {machine.get('model')})"
+
+
 def variants_of(record: Record) -> Mapping[str, Any]:
     """The series of each variant."""
     return part(part(record.receipt, "kernel"), "variants")

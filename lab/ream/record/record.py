@@ -19,6 +19,7 @@ from typing import Any, BinaryIO, Self
 from ream.errors import BadUsage, CannotRunHere, ReamError, VerificationFailed
 from ream.measure.sample import NO_EXTRA, Sample
 from ream.paths import QUOTED, data_dir
+from ream.record.archive import archive_of, archives_of, paths_in
 from ream.record.journal import JOURNAL, Journal, holds_a_round, told
 from ream.record.packed import SUFFIX, content_of, lines_of, place_of
 from ream.record.sums import SUMS, differing, has_sums, sums_of
@@ -95,8 +96,7 @@ def new_run_id(
 
 def newest_time(runs: Path) -> datetime | None:
     """The start of the newest record of a directory, finished or not, according to its name."""
-    names = [entry.name for entry in runs.iterdir()] if runs.is_dir() else []
-    times = [match[1] for name in names if (match := _BEGINS.match(name))]
+    times = [match[1] for path in paths_in(runs) if (match := _BEGINS.match(path.name))]
     for text in sorted(times, reverse=True):
         with suppress(ValueError):  # digits that are no date
             return datetime.strptime(text, _TIME).replace(tzinfo=UTC)
@@ -396,7 +396,8 @@ def find_record(asked: str, runs: Path) -> Path:
     if back := _LAST.fullmatch(asked):
         # Run ids begin with their time, so the last by name is the last by time.
         # One that has lost its run.json is the last all the same: it is no other that was meant.
-        found = sorted({path.parent for name in _OWN for path in runs.glob(f"[0-9]*/{name}*")})
+        paths = {path.parent for name in _OWN for path in runs.glob(f"[0-9]*/{name}*")}
+        found = sorted(paths | {runs / name for name in archives_of(runs) if name[0].isdigit()})
         if not found:
             raise BadUsage(f"no record in {runs} yet; `ream run` makes one")
         if (number := int(back[1] or 0)) >= len(found):
@@ -425,16 +426,17 @@ def find_record(asked: str, runs: Path) -> Path:
 
 def _alike(asked: str, runs: Path) -> list[Path]:
     """Records whose names begin or end with this text; none for an empty text."""
+    paths = [path for path in paths_in(runs) if path.name[0].isdigit()] if asked else []
     return [
         path
-        for path in sorted(runs.glob("[0-9]*"))
-        if asked and (path.name.startswith(asked) or path.name.endswith(asked)) and is_record(path)
+        for path in paths
+        if (path.name.startswith(asked) or path.name.endswith(asked)) and is_record(path)
     ]
 
 
 def is_record(path: Path) -> bool:
-    """Whether this is the directory of a finished record, packed or not."""
-    return place_of(path / RUN).is_file()
+    """Whether this is the path of a finished record, packed or not."""
+    return place_of(path / RUN).is_file() or archive_of(path) is not None
 
 
 def read_object(path: Path, *, way_out: str = "") -> Mapping[str, Any]:

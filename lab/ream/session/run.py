@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 from ream.counted import counted
 from ream.folders import TABLES
-from ream.history.pooled import between_runs, cpu_type
+from ream.history.pooled import between_runs
 from ream.history.shares import share_remarks
 from ream.kernel.build import compiler_version
 from ream.kernel.cache import disk_faults, scratch
@@ -24,6 +24,7 @@ from ream.published import Table, check_references, load_tables
 from ream.record.machine import Conditions, Machine, read_machine
 from ream.record.noise import Noise, all_warnings, watch
 from ream.record.partial import Interrupted, interrupted, read_plan, run_of
+from ream.record.parts import cpu_type
 from ream.record.receipt import (
     BuiltKernel,
     BuiltTree,

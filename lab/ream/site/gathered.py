@@ -15,14 +15,14 @@ from ream.history.pooled import (
     ByCpu,
     OverRuns,
     Place,
-    cpu_type,
     has_own_sources,
     of_record,
     pooled,
     removed_in,
 )
 from ream.published import NS, Table, load_tables
-from ream.record.parts import machine_id, part
+from ream.record.archive import paths_in
+from ream.record.parts import cpu_type, machine_id, part
 from ream.record.record import Record, is_record
 from ream.replicate.outcome import JudgedRecord, Line, Replication, replicate_all
 from ream.report.contract import Result, RowResult, Summary
@@ -139,7 +139,7 @@ class Gathered:
 
         Raises BadUsage for one that is damaged.
         """
-        there = [one for one in sorted(runs.iterdir()) if is_record(one)] if runs.is_dir() else []
+        there = [one for one in paths_in(runs) if is_record(one)]
         found = []
         for number, path in enumerate(there, start=1):
             said(number, len(there))

@@ -14,7 +14,7 @@ from ream.program.compare import differences, facts_of
 from ream.program.elsewhere import run_live, running_kernel
 from ream.program.live import beside_live, why_not_live
 from ream.program.ran import Rig, numbered
-from ream.program.text import load_program, parse
+from ream.program.text import parse
 from ream.progress import Reporter
 from ream.record.record import SAMPLES
 from ream.report.table import render
@@ -28,10 +28,8 @@ SKIPPED = {"memory", "cpus", "swap"}
 """What user space does not perform of these programs."""
 
 
-def test_a_program_does_the_same_on_the_running_kernel(
-    rig: Rig, path: Path, tmp_path: Path
-) -> None:
-    program = numbered(load_program(path))
+def test_a_program_does_the_same_on_the_running_kernel(rig: Rig, text: str, tmp_path: Path) -> None:
+    program = numbered(parse(text))
     ran = rig.run(program, shows=True)
     assert not ran.is_wrong, ran.alarms
     live = run_live(program, tmp_path)

@@ -15,7 +15,7 @@
 
 extern struct cgroup_subsys memory_cgrp_subsys, hugetlb_cgrp_subsys;
 
-DEFINE_MUTEX(cgroup_mutex);
+DEFINE_MUTEX(cgroup_mutex);	/* no cgroup comes or goes while a setting changes */
 struct css_set init_css_set;
 struct cgroup_root cgrp_dfl_root;
 struct static_key_true memory_cgrp_subsys_enabled_key = STATIC_KEY_TRUE_INIT;

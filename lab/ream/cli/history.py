@@ -113,11 +113,13 @@ def history(
 
     Exit status: 0, also if there are none; 2 usage.
     """
+    from ream.experiment import recorded  # noqa: PLC0415
     from ream.history import listing  # noqa: PLC0415
     from ream.history.choose import chosen  # noqa: PLC0415
     from ream.history.index import look  # noqa: PLC0415
 
     runs = runs_dir(runs_in)
+    variant = None if variant is None else recorded(variant)
     if pooled or predict:
         print_it = _print_predicted if predict else _print_pooled
         print_it(runs, experiment, row=row, variant=variant, as_json=as_json)

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
 from ream.counted import counted
-from ream.experiment import BEFORE, PUBLISHED
+from ream.experiment import BEFORE, PUBLISHED, shown_in
 from ream.measure.verdict import CONTROLS, Word
 from ream.published import NS, RATIO_UNIT
 from ream.replicate.claims import Claim
@@ -189,7 +189,7 @@ def _line(
         ours = f"{here:>{HERE}} {_interval(line):<{INTERVAL}} {_floor(line):<{FLOOR}} "
     word: str = line.control if is_control else line.verdict.word
     plain = line.verdict.word == "agrees" or word == CONTROLS[0]
-    letter = "" if plain else f" {reasons.letter(line.verdict.reason, line.would_try)}"
+    letter = "" if plain else f" {reasons.letter(shown_in(line.verdict.reason), line.would_try)}"
     if _room() == WIDEST and len(text) + len(ours) + len(word) + len(letter) >= TOO_WIDE:
         yield from _two(text, ours.rstrip())
         yield f"{word}{letter}".rjust(WIDEST)

@@ -6,13 +6,14 @@ import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 
 from ream.counted import counted
-from ream.experiment import BASE, BEFORE, CONTROL, PUBLISHED, RUNNING, is_copy
+from ream.experiment import BASE, BEFORE, CONTROL, PUBLISHED, RUNNING, is_copy, shown
 from ream.report import columns_table, counts_table, grid, live_table, sensitivity
 from ream.report.contract import Comparison, Fill, Grid, Ratio, Result, RowResult, Summary
 from ream.report.explain import HUGE_PAGE, entry
 from ream.report.limit import as_known, limit_of, limit_word
 from ream.report.not_run import folded, folded_names
 from ream.report.numbers import fit, interval, scale_of
+from ream.report.readers import for_readers
 from ream.report.short import in_short
 from ream.report.words import clock_words, effect_words, shown_verdict
 from ream.width import table_line, width
@@ -61,7 +62,7 @@ HOW_TO_READ_LIVE = (
 
 def render(summary: Summary) -> str:
     """The complete table, ending in a newline."""
-    plain = summary.plain()
+    plain = for_readers(summary.plain())
     # A guest and a running kernel have no fills beside them.
     no_limit = plain.receipt.guest is not None or plain.stage == LIVE
     apart = folded_names(plain.rows)
@@ -77,19 +78,21 @@ def render(summary: Summary) -> str:
 
 
 def whose_published(summary: Summary) -> str:
-    """A sentence on who wrote the code of `published` and `before`; empty without `published`."""
-    if not any(PUBLISHED in row.variants for row in summary.rows):
+    """A sentence on who wrote the code of `published` and `before`; empty without `published`.
+
+    summary: as it is for readers.
+    """
+    technique = shown(PUBLISHED)
+    if not any(technique in row.variants for row in summary.rows):
         return ""
     if f"{BEFORE}: " not in summary.receipt.patches:
-        return f" {PUBLISHED} is our own writing of the published technique, on this base."
-    if f"{PUBLISHED}: " not in summary.receipt.patches:
-        return (
-            f" {PUBLISHED} is this base as it is, {BEFORE} is our taking the technique out of it."
-        )
+        return f" {technique} is our implementation of what was published, on this base."
+    if f"{technique}: " not in summary.receipt.patches:
+        return f" {technique} is this base as it is, {BEFORE} is the base without the technique."
     added = next((row.base_adds for row in summary.rows if row.base_adds), "what was added since")
     return (
-        f" {PUBLISHED} is this base without {added}; {BEFORE} is that with our taking the technique"
-        f" out of it; {BASE} is this base as it is."
+        f" {technique} is this base without {added}; {BEFORE} is that without the technique, too;"
+        f" {BASE} is this base as it is."
     )
 
 

@@ -4,7 +4,7 @@
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
-from ream.experiment import BEFORE, PUBLISHED, RUNNING, is_copy
+from ream.experiment import BEFORE, RUNNING, SHOWN, is_copy, shown
 from ream.measure.sample import Sample
 from ream.report import sensitivity
 from ream.report.contract import RowResult, Summary
@@ -15,7 +15,6 @@ from ream.report.numbers import fit, interval
 from ream.report.words import effect_words, shown_verdict, verdict_words
 from ream.values import Texts, Tuple, Value
 
-SUBJECT = "ream"
 MOST_NAMES = 3
 """The most variants that get a column of the verdict table; rows show all."""
 ROOM = 40
@@ -70,7 +69,7 @@ def main_variants(rows: Sequence[RowResult]) -> list[str]:
     given = [name for row in rows for name, its in row.variants.items() if its.compared_with]
     if given:
         return list(dict.fromkeys(given))[:MOST_NAMES]
-    main = [name for name in (PUBLISHED, SUBJECT) if name in own]
+    main = [name for name in map(shown, SHOWN) if name in own]
     return main or own[:MOST_NAMES]
 
 

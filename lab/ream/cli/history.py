@@ -355,16 +355,19 @@ def _checked(path: Path) -> Iterator[str]:
 
 
 class Progress:
-    """Says how far a long work is, and nothing of a short one."""
+    """Says how far a long work is and when it will end, and nothing of a short one."""
 
     def __init__(self, done_to_it: str) -> None:
-        self._said = time.monotonic()
+        self._began = self._said = time.monotonic()
         self._done_to_it = done_to_it
 
     def say(self, number: int, of: int) -> None:
         if time.monotonic() - self._said >= SLOW_S:
             self._said = time.monotonic()
-            note(f"{self._done_to_it} {number} of {counted(of, 'record')}")
+            left_s = (self._said - self._began) / number * (of - number)
+            note(
+                f"{self._done_to_it} {number} of {counted(of, 'record')}, about {left_s:.0f} s left"
+            )
 
 
 def choice_of(

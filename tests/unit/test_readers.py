@@ -18,8 +18,9 @@ from shipped import RECORDS
 
 AN_ADJECTIVE = re.compile(
     r"published (?:technique|series|table|ratio|effect|times|CPUs|for|\d)|(?:is|was|as) published"
+    r"|published, \d+ channels?"
 )
-"""What `published` is where it names no variant."""
+"""What `published` is where it names no variant, as in the grid of a published table."""
 THE_TOOL = re.compile(r"(?:\./)?\bream (?:\d|[a-z-]+(?:,| native| vm| live| \S))")
 
 

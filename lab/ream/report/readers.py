@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 from pydantic import BaseModel
 
 from ream.experiment import SHOWN, shown, shown_in
-from ream.report.contract import Summary
+from ream.report.contract import Grid, Summary
 
 T = TypeVar("T")
 
@@ -34,8 +34,8 @@ def for_readers(summary: Summary) -> Summary:
 
 
 def _of(part: T) -> T:
-    if not isinstance(part, BaseModel):
-        return part
+    if not isinstance(part, BaseModel) or (isinstance(part, Grid) and part.id is not None):
+        return part  # what others published is no variant of ours
     update = {name: _value(name, getattr(part, name)) for name in type(part).model_fields}
     return part.model_copy(update=update)
 

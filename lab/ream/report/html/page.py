@@ -25,6 +25,7 @@ from ream.report.html.tables import HtmlTable
 from ream.report.limit import is_bound, limit_word, limit_words
 from ream.report.not_run import folded
 from ream.report.readers import for_readers
+from ream.report.short import main_variants
 from ream.report.table import (
     beside_words,
     how_to_read,
@@ -83,7 +84,7 @@ class Noisy(Value):
 def render(record: Record) -> str:
     """The complete page. Raises BadUsage or ReamError if the record's files are damaged."""
     summary = for_readers(Summary.from_object(record.run, source=str(record.path)))
-    names = findings.main_variants(summary.rows)
+    names = main_variants(summary.rows)
     taken = _taken(record)
     verdicts = list(findings.verdicts(summary, names, taken))
     parts = _rows(summary, taken)
@@ -220,7 +221,7 @@ def _taken(record: Record) -> Mapping[str, Sequence[Sample]]:
 
 
 def _rows(summary: Summary, taken: Mapping[str, Sequence[Sample]]) -> list[RowPart]:
-    names, look = findings.main_variants(summary.rows), looks_of(summary.rows)
+    names, look = main_variants(summary.rows), looks_of(summary.rows)
     return [
         RowPart(
             row=row,

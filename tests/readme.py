@@ -14,7 +14,7 @@ from functools import cache
 from itertools import pairwise
 
 import quoted_results
-from ream.experiment import BEFORE, PUBLISHED
+from ream.experiment import BEFORE, PUBLISHED, SHOWN, shown
 from ream.folders import names
 from ream.history.pooled import ByCpu, OverRuns, Place, pooled, ratios_in
 from ream.measure.verdict import Word
@@ -25,10 +25,11 @@ from ream.record.record import Record
 from ream.replicate.outcome import Line, Replication
 from ream.report.contract import RowResult, Summary
 from ream.report.html import picture
-from ream.report.html.charts import NAMES, Chart
+from ream.report.html.charts import Chart
 from ream.report.html.curves import curves
+from ream.report.readers import for_readers
 from ream.report.sweep import each_of
-from ream.site.gathered import ARCHIVE, SHOWN, factor, shown
+from ream.site.gathered import ARCHIVE, factor
 from shipped import SHIPPED
 
 sys.path.insert(0, str(CHECKOUT / "tests" / "trial"))
@@ -154,29 +155,21 @@ def _found(experiment: str, row: str | None, cpu: str, line: Line) -> str:
 @cache
 def fork() -> tuple[Summary, tuple[Chart, ...]]:
     """The record of the picture, and the plots of it that are shown."""
-    summary = Summary.from_object(Record.load(str(FORK), RECORDS).run, source=FORK.name)
+    run = Record.load(str(FORK), RECORDS).run
+    summary = for_readers(Summary.from_object(run, source=FORK.name))
     rows = [_of_three(row) for row in summary.rows]
     plots = []
     for one in curves(rows):
         name, _, _ = one.title.partition(": ")
         if name in CURVES:
-            plots.append(_named(one, CURVES[name]))
+            plots.append(one.model_copy(update={"title": CURVES[name]}))
     return summary, tuple(plots)
 
 
 def _of_three(row: RowResult) -> RowResult:
     """A row with before, the technique and ours alone."""
-    its = {name: one for name, one in row.variants.items() if name in (BEFORE, *SHOWN)}
+    its = {name: one for name, one in row.variants.items() if name in (BEFORE, *map(shown, SHOWN))}
     return row.model_copy(update={"variants": its})
-
-
-def _named(one: Chart, title: str) -> Chart:
-    """A plot with the names that readers see."""
-    points = [{**point, "name": shown(str(point["name"]))} for point in one.data["points"]]
-    scale = [shown(str(name)) for name in one.scales[NAMES]]
-    its = one.model_dump()
-    data, scales = {**its["data"], "points": points}, {**its["scales"], NAMES: scale}
-    return Chart.model_validate({**its, "title": title, "data": data, "scales": scales})
 
 
 def svg() -> str:
@@ -189,8 +182,8 @@ def pictured() -> Iterator[str]:
     """The picture, and what it shows in words."""
     summary, _ = fork()
     (row,) = (one for one in summary.rows if one.row == QUOTED_ROW)
-    each = {name: each_of(row.variants[name]) for name in (BEFORE, *SHOWN)}
-    said = [f"{shown(name)} {value:.1f}" for name, value in each.items() if value]
+    each = {name: each_of(row.variants[name]) for name in (BEFORE, *map(shown, SHOWN))}
+    said = [f"{name} {value:.1f}" for name, value in each.items() if value]
     share = row.variants[BEFORE].of_limit
     assert each[BEFORE] is not None
     assert share is not None

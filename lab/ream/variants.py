@@ -17,6 +17,8 @@ from ream.experiment import (
     RUNNING,
     Experiment,
     is_copy,
+    recorded,
+    shown,
 )
 from ream.folders import base_names, version_numbers
 from ream.kernel.base import LATEST_BASE, base_named, default_base
@@ -141,7 +143,7 @@ def choose_variants(
         raise BadUsage(f"a series is called {CONTROL}, as what --control adds is; rename it")
     if copy := next((variant.name for variant in given if is_copy(variant.name)), None):
         raise BadUsage(f"a series is called {copy}; names that end in {AGAIN} are of second copies")
-    names = [variant.name for variant in chosen]
+    names = [shown(variant.name) for variant in chosen]
     if twice := sorted({name for name in names if names.count(name) > 1}):
         raise BadUsage(f"two variants are called {', '.join(twice)}; rename the file or folder")
     return tuple(chosen)
@@ -161,9 +163,11 @@ def only_variants(variants: Sequence[Variant], names: Sequence[str]) -> tuple[Va
     Raises BadUsage for a name that none has.
     """
     known = {one.name: one for one in variants}
+    theirs = [shown(name) for name in known]
+    names = [recorded(name) for name in names]
     for name in names:
         if name not in known:
-            raise BadUsage(f"--only {name}: no variant{hint(name, known)}; of {', '.join(known)}")
+            raise BadUsage(f"--only {name}: no variant{hint(name, theirs)}; of {', '.join(theirs)}")
     kept = {*_BEFORES, *names}
     for name in names:
         if (tree := known[name].compared_with) is not None:
@@ -216,7 +220,7 @@ def asked_variants(
         Variant(one.name, one.series, tree=None if one.tree == tree else one.tree, setup=one.setup)
         for one in others
     ]
-    held = [variant.name for variant in chosen]
+    held = [shown(variant.name) for variant in chosen]
     if twice := sorted({name for name in held if held.count(name) > 1}):
         raise BadUsage(f"two variants are called {', '.join(twice)}; --variant NAME=TREE names one")
     return tree, tuple(chosen)
@@ -230,6 +234,7 @@ def _asked(experiment: Experiment, text: str, runs: Wanted, version: int | None)
     if len(configs) > 1:
         raise BadUsage(f"--variant {text}: more than one file of options; make one of them")
     name, _, where = head.rpartition("=")
+    where = recorded(where)
     tree: Wanted = None
     own: Sequence[str] = ()
     if where in (*base_names(), LATEST_BASE):
@@ -239,7 +244,7 @@ def _asked(experiment: Experiment, text: str, runs: Wanted, version: int | None)
     elif where and ((source := named_source(Path(where))) != Path(where) or Path(where).exists()):
         tree = source
     else:
-        known = ", ".join((*base_names(), LATEST_BASE, *experiment.variants))
+        known = ", ".join((*base_names(), LATEST_BASE, *map(shown, experiment.variants)))
         raise BadUsage(
             f"--variant {text}: {where or 'nothing'} is neither a kernel source nor one of {known}"
         )
@@ -291,7 +296,7 @@ def suited_to(variants: Sequence[Variant], attempt: Callable[[Sequence[Patch]], 
         else:
             tried.update(variant.content[:end] for end in range(len(variant.content) + 1))
     left = [one.name for one in variants if one.name in why.keys() - _BEFORES]
-    notes = [f"{name} is left out: {why[name].short}" for name in left]
+    notes = [f"{shown(name)} is left out: {why[name].short}" for name in left]
     if BEFORE not in why:
         return Suited(tuple(one for one in variants if one.name not in why), tuple(notes))
     suited = []

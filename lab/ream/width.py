@@ -38,14 +38,17 @@ def terminal_columns() -> int:
     return shutil.get_terminal_size(fallback=(WIDEST, 1)).columns
 
 
-def table_line(label: str, cells: Sequence[str]) -> Iterator[str]:
-    """A line of a table from cells as wide as their columns.
+def table_line(label: str, cells: Sequence[str], optional: Sequence[str] = ()) -> Iterator[str]:
+    """A line of a table from cells as wide as their columns, and optional ones while they fit.
 
-    Where they do not fit beside each other the line goes on below itself, and never within a
+    Where the others do not fit beside each other the line goes on below itself, and never within a
     cell: its heading, made of cells of the same widths, is cut at the same places.
     """
+    nr_fit, wide = 0, len(label) + sum(map(len, cells))
+    while nr_fit < len(optional) and (wide := wide + len(optional[nr_fit])) <= width():
+        nr_fit += 1
     text = label
-    for cell in cells:
+    for cell in (*cells, *optional[:nr_fit]):
         if len(cell) > width() - len(label):  # no column is as wide: only damage is
             yield from textwrap.wrap(f"{text}{cell}", width(), subsequent_indent=" " * len(label))
             text = " " * len(label)

@@ -68,8 +68,8 @@ def test_history_shows_what_is_asked_for(said: Ream, runs: Path) -> None:
     assert name(3) not in said("history", "--experiment", "zone-device").out
     assert said("history", "--machine", "oth").out.count("\n") == 2
     assert said("history", "--since", "2099-01-01").out == ""
-    found = said("history", "--row", "fsdax", "--variant", "ream")
-    assert "    1 row  ream 0.400  agrees 1" in found.out
+    found = said("history", "--row", "fsdax", "--variant", "ours")
+    assert "    1 row  ours 0.400  agrees 1" in found.out
     assert said("history", "--since", "soon").code == 2
 
 

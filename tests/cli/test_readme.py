@@ -3,6 +3,7 @@
 
 import re
 import shlex
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -10,7 +11,7 @@ import pytest
 
 from ream.cli import app
 from ream.manual.tree import pages
-from ream.paths import CHECKOUT
+from ream.paths import CHECKOUT, RECORDS
 
 PAGE = (CHECKOUT / "README.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"^```\n(.*?)^```", PAGE, re.DOTALL | re.MULTILINE)
@@ -19,6 +20,9 @@ NAMED = sorted(set(re.findall(r"`ream ([a-z][^`]*)`", PAGE)))
 
 OWN = {"my.patch": "tests/native/slow/04-fork-locked.patch"}
 """What stands for a reader's files."""
+
+RECORD = "20261123T131251Z-zone-contiguous-native-097b"
+"""A small one of docs/records."""
 
 DRY = {page.name for page in pages(app) if any("--dry-run" in one.names for one in page.words)}
 
@@ -44,11 +48,19 @@ def test_a_target_in_a_block_can_be_made(line: str) -> None:
 
 
 @pytest.mark.parametrize("line", NAMED)
-def test_a_command_in_a_sentence_explains_itself(ream, line: str) -> None:
-    words = line.split()
-    said = ream(*words) if words[0] == "help" else ream(*words, "--help")
+def test_a_command_in_a_sentence_explains_itself_or_does_it(
+    ream, line: str, tmp_path: Path
+) -> None:
+    """A name alone is one of a list. What has words besides is executed, on one record of all."""
+    name, *words = line.split()
+    if "docs/records" in words:
+        shutil.copytree(RECORDS / RECORD, tmp_path / RECORD)
+        words[words.index("docs/records")] = str(tmp_path)
+    does = words and not any(word.isupper() for word in words)  # FILE stands for a reader's
+    how = () if does and name not in DRY else ("--dry-run",) if does else ("--help",)
+    said = ream(name, *words, *how)
     assert said.code == 0, said.err
-    assert said.out
+    assert said.out or "1 of 1 record" in said.err
 
 
 def test_the_page_has_commands_of_each_kind() -> None:

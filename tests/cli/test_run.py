@@ -200,7 +200,7 @@ def test_a_value_that_a_row_cannot_have_is_told_with_the_row(ream) -> None:
 def test_dry_run_says_what_would_be_done_and_does_nothing(ream, tmp_path: Path) -> None:
     ran = ream("run", "--dry-run", "--seed", "5", XDG_CACHE_HOME=str(tmp_path / "cache"))
     assert ran.code == 0
-    for words in ("variant     ream: zone-device (", "row         fsdax-100GB: 100 GiB", "seed 5"):
+    for words in ("variant     ours: zone-device (", "row         fsdax-100GB: 100 GiB", "seed 5"):
         assert words in ran.out
     # Paths may be as long as they are.
     own = [line for line in ran.out.splitlines() if not line.startswith(("cache ", "record "))]

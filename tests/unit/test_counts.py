@@ -65,7 +65,7 @@ def test_the_table_says_what_differs_and_gives_no_verdict_on_a_published_time(
     record = counted(tmp_path, 1, BOTH)
     text = (record.path / TABLE).read_text()
     assert "for each of 100 pages" in text
-    assert "published: copy() -30.00 instr -4.00 locked; batch() +5.00 instr; free() -3.00" in text
+    assert "technique: copy() -30.00 instr -4.00 locked; batch() +5.00 instr; free() -3.00" in text
     assert "alike     loads 10.00" in text
     assert "a locked operation is one instruction" in " ".join(text.split())
     assert "verdict" not in text

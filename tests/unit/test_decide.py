@@ -106,8 +106,8 @@ def test_launches_that_differ_more_than_their_rounds_are_named(receipt: Receipt)
         "published depends on layout: launches give 0.581 .. 0.711, rounds of one launch are "
         "within 0.1 % of its middle; --launches N averages over more"
     )
-    assert "  launches  before-again 0.999 to 1.001, published 0.581 to" in table.render(summary)
-    assert "  launches: published 0.581 to 0.711, ream 0.581 to 0.711\n" in letter.render(summary)
+    assert "  launches  before-again 0.999 to 1.001, technique 0.581 to" in table.render(summary)
+    assert "  launches: technique 0.581 to 0.711, ours 0.581 to 0.711\n" in letter.render(summary)
 
 
 def test_rounds_that_differ_as_much_as_launches_are_no_layout(receipt: Receipt) -> None:

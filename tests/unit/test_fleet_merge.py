@@ -78,11 +78,11 @@ zone-device native, fsdax: fsdax, order 0
                     B                   16  0.997 [0.991 .. 1.003]
                     all 2               24  0.998 [0.985 .. 1.012]
                     the machines differ no more than their launches explain (p 0.67)
-  published         A                    8  0.595 [0.589 .. 0.601]
+  technique         A                    8  0.595 [0.589 .. 0.601]
                     B                   16  0.599 [0.595 .. 0.603]
                     all 2               24  0.597 [0.572 .. 0.624]
                     the machines differ no more than their launches explain (p 0.21)
-  ream              A                    8  0.399 [0.396 .. 0.402]
+  ours              A                    8  0.399 [0.396 .. 0.402]
                     B                   16  0.499 [0.496 .. 0.502]
                     all 2               24  0.446 [0.108 .. 1.850]
                     the machines DIFFER more than their launches explain (p < 0.0001 by chance)

@@ -103,10 +103,10 @@ def test_a_run_as_fast_as_its_baseline_passes(tmp_path: Path) -> None:
     found = gate(now, base, LIMIT)
     assert found.word == "pass"
     assert [case.name for case in found.cases] == [
-        "fsdax.published",
-        "fsdax.ream",
-        "devdax.published",
-        "devdax.ream",
+        "fsdax.technique",
+        "fsdax.ours",
+        "devdax.technique",
+        "devdax.ours",
     ]
     assert 0 < found.by_chance < 0.025 * 4
 
@@ -173,7 +173,7 @@ def test_a_run_is_not_its_own_baseline_and_a_variant_must_be_there(tmp_path: Pat
     base, now = written(tmp_path, 1), written(tmp_path, 2)
     with pytest.raises(BadUsage, match="its own baseline"):
         gate(base, base, LIMIT)
-    with pytest.raises(BadUsage, match="neither run has it; there is before-again, published"):
+    with pytest.raises(BadUsage, match="neither run has it; there is before-again, technique"):
         gate(now, base, LIMIT, variants=["mine"])
 
 

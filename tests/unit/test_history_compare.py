@@ -180,7 +180,7 @@ def test_every_variant_of_both_records_is_tested_whatever_its_patches_are(tmp_pa
     text = comparison.text(found)
     assert "benchmark: ream's own code that measures has changed (ids: 0123456789ab in [1]," in text
     assert "A benchmark id is a digest of" in text
-    assert "not pooled: series of ream: its one patch differs\n" in text
+    assert "not pooled: series of ours: its one patch differs\n" in text
     assert "bbbbbbbbbbbb" not in text
     words = " ".join(text[text.index("in short") :].split())
     assert "6 of 6 lines were tested. In 2 of them the runs differ" in words

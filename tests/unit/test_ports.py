@@ -140,5 +140,5 @@ def test_a_dry_run_names_the_ports_before_the_kernel_source_is_here(
 ) -> None:
     asked = _request(experiment, tmp_path, tree=base_named("7.3"), cache=tmp_path / "empty")
     said = plan_text(asked)
-    assert f"ream: 7.3-{FIRST} (1 patch) + {SECOND} (1 patch)" in said
+    assert f"ours: 7.3-{FIRST} (1 patch) + {SECOND} (1 patch)" in said
     assert "not tried   whether the patches apply" in said

@@ -11,6 +11,7 @@ from types import SimpleNamespace
 import pytest
 
 from ream.errors import BadUsage, CannotRunHere, ReamError
+from ream.experiment import shown
 from ream.measure.sample import Sample
 from ream.record.journal import Journal
 from ream.record.packed import content_of
@@ -247,4 +248,4 @@ def _ratios(text: str) -> set[tuple[str, str]]:
     whole = re.sub(r"\n {12,}(?=\S)", " ", text).splitlines()
     text = "\n".join(line for line in whole if "CPU time" not in line)
     line = r"^ *(\S+).*?([\d.e+-]+ \[ *[\d.e+-]+ \.\. *[\d.e+-]+\])"
-    return {(its[1], its[2]) for its in re.finditer(line, text, re.MULTILINE)}
+    return {(shown(its[1]), its[2]) for its in re.finditer(line, text, re.MULTILINE)}

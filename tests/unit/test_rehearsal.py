@@ -169,7 +169,7 @@ def test_a_dry_run_says_what_of_ours_a_tree_cannot_have(kernel: Path, tmp_path: 
     ours = Variant("ream", (Series("ours", (patch(BAD),)),))
     said = plan_text(replace(asked, variants=(*asked.variants, ours)))
     line = next(line for line in said.splitlines() if line.startswith("not there"))
-    assert line.startswith("not there   ream is left out: 0001-x.patch does not apply: mm/")
+    assert line.startswith("not there   ours is left out: 0001-x.patch does not apply: mm/")
 
 
 @pytest.mark.parametrize(("ball", "way"), [(False, "downloaded"), (True, "unpacked")])

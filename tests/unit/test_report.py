@@ -86,8 +86,8 @@ def test_unknown_is_a_question_mark_never_0(summary: Summary) -> None:
         ):
             result[name] = None
     text = table.render(Summary.from_object(value, source="run.json"))
-    (line,) = (line for line in text.splitlines() if line.startswith("  published"))
-    assert line.split() == ["published", "78.83", "0.439", "[?", "..", "?]", *"????"]
+    (line,) = (line for line in text.splitlines() if line.startswith("  technique"))
+    assert line.split() == ["technique", "78.83", "0.439", "[?", "..", "?]", *"????"]
     assert "floor     none" in text
 
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The pages of a site: the records' own numbers, links that lead somewhere, nothing that runs."""
 
+import html
 import json
 import re
 from collections.abc import Callable, Mapping
@@ -11,9 +12,10 @@ import pytest
 
 from ream.errors import BadUsage
 from ream.history.pooled import pooled, ratios_in
+from ream.record.packed import content_of
 from ream.record.record import SUMMED
 from ream.site.gathered import Gathered, Mean, MeasuredRow, Ratio, means
-from ream.site.pages import nr_pages, pages
+from ream.site.pages import RUNS, pages, work
 from shipped import RECORDS, copied, unpacked
 
 Ream = Callable[..., Any]
@@ -71,7 +73,6 @@ def test_links_lead_to_pages_and_to_places_in_them(runs: Path) -> None:
             assert not place or f'id="{place}"' in target, (name, link)
             nr_links += 1
     assert nr_links > 50
-    assert len(its) <= nr_pages(gathered(runs), of_runs=True)
 
 
 def test_the_same_records_give_the_same_bytes(runs: Path, made: Mapping[str, str]) -> None:
@@ -95,6 +96,54 @@ def test_a_cell_has_the_word_of_its_run(runs: Path) -> None:
                 name = {"technique": "published", "ours": "ream"}.get(row.variant, row.variant)
                 effect = kept.variants[name].effect
                 assert ratio.word == (effect if effect in ("faster", "slower") else "undecided")
+
+
+def test_a_page_takes_as_much_of_the_estimate_as_its_run_has_rows(runs: Path) -> None:
+    its = gathered(runs)
+    weights = work(its, of_runs=True)
+    names = [name for name, _ in pages(its, of_runs=True)]
+    assert weights.keys() <= {*names}
+    rows = {one.run: len(one.rows) for _, one in its.records}
+    assert weights[f"runs/{FORK}.html"] - weights[f"runs/{MREMAP}.html"] == (
+        rows[FORK] - rows[MREMAP]
+    )
+    assert not any(name.startswith("runs/") for name in work(its, of_runs=False))
+
+
+CLAIMED = re.compile(
+    r'<tr><th scope="row">([^<]*)</th>\s*<td data-value="([\d.e-]+)">([^<]*)</td>'
+    r'\s*<td class="([\w-]+)" data-value="([\d.e-]*)" title="[^"]*">([^<]*)'
+)
+
+
+def test_published_tables_have_the_numbers_of_their_records(
+    runs: Path, made: Mapping[str, str]
+) -> None:
+    """Each line of the page against run.json, which this test reads itself."""
+    there: dict[tuple[str, str], set[tuple[float, float, str]]] = {}
+    for name in (FORK, MREMAP):
+        for row in json.loads(content_of(runs / name / "run.json"))["rows"]:
+            for its in row["published_tables"] or filter(None, [row["published_table"]]):
+                whole = (row["whole"] or {}).get("ratio") or row["variants"]["published"]
+                line = ", ".join(f"{key} {value}" for key, value in its["params"].items())
+                found = its["ratio"], whole["ratio"], its["verdict"]
+                there.setdefault((its["id"], line), set()).add(found)
+    nr_found = 0
+    for section in made["published.html"].split("<h2 id=")[1:]:
+        table = section.split('"')[1]
+        for line, claimed, words, verdict, here, said in CLAIMED.findall(section):
+            if verdict == "not-run":
+                continue
+            rows = there[table, html.unescape(line)]
+            found = float(claimed), float(here)
+            (own,) = (one for one in rows if one[:2] == pytest.approx(found, rel=1e-4))
+            assert verdict == own[2]
+            for text, ratio in ((words, own[0]), (said, own[1])):
+                assert text == (
+                    f"{1 / ratio:.2f}x faster" if ratio <= 1 else f"{ratio:.2f}x slower"
+                )
+            nr_found += 1
+    assert nr_found > 10
 
 
 def ratio(value: float, *, earlier: bool = False) -> Ratio:
@@ -152,6 +201,21 @@ def test_a_folder_that_has_files_is_left_alone(ream: Ream, tmp_path: Path) -> No
     assert said.code == BadUsage.exit_code
     assert said.err == f"ream: {tmp_path}: has files; --force writes among them\n"
     assert [*tmp_path.iterdir()] == [tmp_path / "file"]
+
+
+@pytest.mark.parametrize("name", ["runs", "index.html"])
+def test_force_writes_nothing_through_a_link(ream: Ream, tmp_path: Path, name: str) -> None:
+    runs, site, outside = (tmp_path / one for one in ("records", "site", "outside"))
+    copied(RECORDS / MREMAP, runs / MREMAP)
+    site.mkdir()
+    (outside / "here").mkdir(parents=True)
+    (outside / "page").write_text("kept")
+    (site / name).symlink_to(outside / ("here" if name == RUNS else "page"))
+    said = ream("site", str(site), "--force", "--runs", str(runs))
+    assert said.code == BadUsage.exit_code
+    assert said.err.endswith(f"{site / name}: is a link, and pages are written into {site} alone\n")
+    assert (outside / "page").read_text() == "kept"
+    assert not any((outside / "here").iterdir())
 
 
 def test_without_records_nothing_is_written(ream: Ream, tmp_path: Path) -> None:

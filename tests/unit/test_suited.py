@@ -36,7 +36,7 @@ def test_what_does_not_apply_to_a_tree_is_left_out_with_a_line() -> None:
     ]
     suited = suited_to(chosen, _refuse("r"))
     assert [one.name for one in suited.variants] == ["before", "published", "mine"]
-    assert suited.notes == ("ream is left out: r does not apply: mm/a.c: hunk 1",)
+    assert suited.notes == ("ours is left out: r does not apply: mm/a.c: hunk 1",)
     assert suited_to(chosen, _refuse()).variants == tuple(chosen)
     with pytest.raises(DoesNotApply):
         suited_to(chosen, _refuse("m"))

@@ -109,7 +109,7 @@ def test_what_a_second_thread_costs_is_said_beside_what_it_gains(
     assert said.startswith("ream, 2 CPUs: 2.0")
     assert "x faster for 1.0" in said
     for text in (table.render(summary), letter.render(summary)):
-        assert re.search(r"CPU time:? +before [0-9.]+ ms, [0-9.]+ CPU s/GiB; published", text)
+        assert re.search(r"CPU time:? +before [0-9.]+ ms, [0-9.]+ CPU s/GiB; technique", text)
     assert "ratio of CPU time" in tables.of_row(found, "limit").head
 
 

@@ -352,7 +352,7 @@ def test_the_cpu_time_of_the_whole_machine_is_told_and_for_each_gib(receipt: Rec
     text = table.render(summary)
     assert "CPU time of all CPUs meanwhile" in text
     # 4 s of CPU time for 2,048 huge pages, which are 4 GiB.
-    assert "published 1 s 3 s 500 ms 20 ms 1 s" in " ".join(text.replace(".00", "").split())
+    assert "technique 1 s 3 s 500 ms 20 ms 1 s" in " ".join(text.replace(".00", "").split())
 
 
 def test_rows_have_the_unit_of_their_own_guests(summary: Summary) -> None:

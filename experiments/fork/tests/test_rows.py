@@ -130,8 +130,8 @@ def test_what_the_counter_costs_is_said_with_its_number(summary_of) -> None:
 
 def test_the_table_does_not_call_published_the_base_as_it_is(summary_of) -> None:
     said = " ".join(table.render(summary_of("fork-64k")).split())
-    assert "published is this base without _large_mapcount, of v6.10; before is that with" in said
-    assert "our own writing" not in said
+    assert "technique is this base without _large_mapcount, of v6.10; before is that" in said
+    assert "our implementation" not in said
 
 
 # --- The whole of which a row is a part --------------------------------------------------

@@ -416,10 +416,10 @@ def test_counts_are_told_as_counts_and_get_no_verdict(receipt: Receipt) -> None:
     text = table.render(summary)
     assert "TCG, instructions counted, no time" in text
     assert "1.22x fewer" in text
-    said = "whole bind, G instr: before 2.00, published 1.82 (0.910 [0.910 .. 0.910])"
+    said = "whole bind, G instr: before 2.00, technique 1.82 (0.910 [0.910 .. 0.910])"
     assert said in " ".join(text.split())
     assert "whole bind, G instr: before 2.00" in " ".join(letter.render(summary).split())
-    assert "before 1000.00, published 820.00, ream 540.00" in " ".join(text.split())
+    assert "before 1000.00, technique 820.00, ours 540.00" in " ".join(text.split())
     assert "limit" not in text
     assert max(map(len, text.splitlines())) <= 100
     pasted = letter.render(summary)

@@ -71,6 +71,7 @@ def check(
     Exit status: 0 within the limit, 1 slower than allowed, 2 usage or runs that are not alike or
     cannot be read, 4 inconclusive or nothing to compare, 6 a sample is damaged.
     """
+    from ream.experiment import recorded  # noqa: PLC0415
     from ream.files import write_whole  # noqa: PLC0415
     from ream.gate import words  # noqa: PLC0415
     from ream.gate.counts import LIMIT, gate_counts  # noqa: PLC0415
@@ -86,7 +87,7 @@ def check(
         Record.load(record, runs),
         Record.load(baseline, runs),
         limit_pct,
-        variants=variants or (),
+        variants=[recorded(one) for one in variants or ()],
         force=force,
     )
     for place, render in ((ktap, words.to_ktap), (junit, words.to_junit)):

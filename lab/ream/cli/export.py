@@ -65,8 +65,10 @@ def export(
 
     Exit status: 0; 2 usage, or a run that is not there or cannot be read; 6 if samples are damaged.
     """
+    from ream.experiment import recorded  # noqa: PLC0415
     from ream.files import check_place, write_whole  # noqa: PLC0415
 
+    variant = None if variant is None else recorded(variant)
     choice = choice_of(experiment, stage, since, machine=machine, variant=variant, row=row)
     filters = (experiment, stage, since, machine)
     if records and any(one is not None for one in filters):

@@ -113,11 +113,13 @@ def history(
 
     Exit status: 0, also if there are none; 2 usage.
     """
+    from ream.experiment import recorded  # noqa: PLC0415
     from ream.history import listing  # noqa: PLC0415
     from ream.history.choose import chosen  # noqa: PLC0415
     from ream.history.index import look  # noqa: PLC0415
 
     runs = runs_dir(runs_in)
+    variant = None if variant is None else recorded(variant)
     if pooled or predict:
         print_it = _print_predicted if predict else _print_pooled
         print_it(runs, experiment, row=row, variant=variant, as_json=as_json)
@@ -353,16 +355,19 @@ def _checked(path: Path) -> Iterator[str]:
 
 
 class Progress:
-    """Says how far a long work is, and nothing of a short one."""
+    """Says how far a long work is and when it will end, and nothing of a short one."""
 
     def __init__(self, done_to_it: str) -> None:
-        self._said = time.monotonic()
+        self._began = self._said = time.monotonic()
         self._done_to_it = done_to_it
 
     def say(self, number: int, of: int) -> None:
         if time.monotonic() - self._said >= SLOW_S:
             self._said = time.monotonic()
-            note(f"{self._done_to_it} {number} of {counted(of, 'record')}")
+            left_s = (self._said - self._began) / number * (of - number)
+            note(
+                f"{self._done_to_it} {number} of {counted(of, 'record')}, about {left_s:.0f} s left"
+            )
 
 
 def choice_of(

@@ -82,8 +82,10 @@ def _object(experiment: "Experiment", tables: Sequence["Table"]) -> dict[str, An
 
 
 def _print_rows(experiment: "Experiment", tables: Sequence["Table"]) -> None:
+    from ream.experiment import shown  # noqa: PLC0415
+
     print_hanging(f"{experiment.name}: {experiment.question}", 2)
-    print_hanging(f"variants: {', '.join(experiment.variant_names())}", 2)
+    print_hanging(f"variants: {', '.join(map(shown, experiment.variant_names()))}", 2)
     for stage in dict.fromkeys(row.stage for row in experiment.rows):
         rows = [row for row in experiment.rows if row.stage == stage]
         print(f"\n{stage}: {counted(len(rows), 'row')}")

@@ -86,7 +86,7 @@ def run(
         typer.Option(
             metavar="[NAME=]TREE[+SERIES...]",
             help="Compare these instead, the first being `before`: TREE is a base's version, a"
-            " kernel source, or before, published or ream; SERIES is one of ours or a file."
+            " kernel source, or before, technique or ours; SERIES is one of ours or a file."
             " Repeatable.",
             autocompletion=complete.bases,
         ),

@@ -27,7 +27,8 @@ def site(
         ),
     ] = True,
     force: Annotated[
-        bool, typer.Option("--force", help="Write into a folder that has files.")
+        bool,
+        typer.Option("--force", help="Write into a folder that has files, in place of its pages."),
     ] = False,
 ) -> None:
     """Write pages for a browser: experiments by type of CPU, upgrades, published tables, runs.
@@ -39,20 +40,24 @@ def site(
     from ream.files import write_whole  # noqa: PLC0415
     from ream.progress import Reporter  # noqa: PLC0415
     from ream.site.gathered import Gathered  # noqa: PLC0415
-    from ream.site.pages import nr_pages, pages  # noqa: PLC0415
+    from ream.site.pages import pages, work  # noqa: PLC0415
 
     if not force and folder.is_dir() and any(folder.iterdir()):
         raise BadUsage(f"{folder}: has files; --force writes among them")
     gathered = Gathered.of(runs_dir(runs), Progress("read").say)
     if not gathered.records:
         raise BadUsage(f"{runs_dir(runs)}: no records; `ream run` makes one")
-    with Reporter().measuring(nr_pages(gathered, of_runs=of_runs)) as advance:
+    left = work(gathered, of_runs=of_runs)
+    with Reporter().measuring(sum(left.values())) as advance:
         for name, text in pages(gathered, of_runs=of_runs):
             path = folder / name
+            for one in (path.parent, path):
+                if one != folder and one.is_symlink():
+                    raise BadUsage(f"{one}: is a link, and pages are written into {folder} alone")
             try:
                 path.parent.mkdir(parents=True, exist_ok=True)
             except OSError as cause:
                 raise BadUsage(f"{path.parent}: cannot be made: {cause.strerror}") from cause
             write_whole(path, text.encode("utf-8", "backslashreplace"), force=True)
-            advance(1, name)
+            advance(left.get(name, 0), name)
     print(folder / "index.html")

@@ -3,6 +3,7 @@
 
 import difflib
 import fnmatch
+import re
 import sys
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
@@ -41,6 +42,10 @@ AGAIN = "-again"
 """What the name of a second copy of a variant ends in, which a noise floor comes of."""
 BEFORE_AGAIN = BEFORE + AGAIN
 PUBLISHED = "published"
+OURS = "ream"
+SHOWN: Mapping[str, str] = {PUBLISHED: "technique", OURS: "ours"}
+"""By its name in a record, what a variant is called for readers. The first is our implementation
+of what was published, and the second is no tool."""
 BASE = "base"
 """The base as it is, where `published` is without what the base has gained since."""
 RUNNING = "running"
@@ -257,6 +262,30 @@ def _distinct(rows: tuple[R, ...]) -> tuple[R, ...]:
 def is_copy(name: str) -> bool:
     """Whether this is a variant's second copy, which only a noise floor comes of."""
     return name.endswith(AGAIN)
+
+
+_HEAD = re.compile(rf"\A({'|'.join(SHOWN)})(?=$|\+|{AGAIN}$)")
+_IN_TEXT = re.compile(
+    rf"(?<![\w`+/.-])(?<!the )(?<!as )(?<!is )({'|'.join(SHOWN)})"
+    r"(?='s (?:time|instr)|[:;] |,? \d|, [a-z]|\+"
+    r"| (?:brings|depends|is|needs|takes|was|were|writes)\b)"
+)
+"""A variant's name in a sentence of ream, by what follows it: `published` may be an adjective."""
+
+
+def shown(variant: str) -> str:
+    """The name of a variant for readers, also of a second copy and of one with more series."""
+    return _HEAD.sub(lambda name: SHOWN[name[0]], variant, count=1)
+
+
+def shown_in(text: str) -> str:
+    """A sentence about variants with their names for readers."""
+    return _IN_TEXT.sub(lambda name: SHOWN[name[0]], text)
+
+
+def recorded(variant: str) -> str:
+    """The name in records of a variant that a reader named, by either of its names."""
+    return next((name for name, its in SHOWN.items() if its == variant), variant)
 
 
 def _not_implied(name: str) -> str:

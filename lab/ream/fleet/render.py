@@ -5,6 +5,7 @@ import textwrap
 from collections.abc import Iterator
 
 from ream.counted import counted
+from ream.experiment import shown
 from ream.fleet.merge import Merge, Merged, MergedRow, Missing
 from ream.measure.statistics import Estimate
 from ream.report.numbers import fit
@@ -72,7 +73,7 @@ def _row(row: MergedRow) -> Iterator[str]:
 
 
 def _variant(one: Merged) -> Iterator[str]:
-    name = one.variant
+    name = shown(one.variant)
     for letter, estimate in one.by_machine.items():
         yield from _line(name, letter, len(estimate.per_launch), _interval(estimate))
         name = ""

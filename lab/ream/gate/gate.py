@@ -17,7 +17,7 @@ from ream.compare.alike import Difference, differences
 from ream.compare.facts import of_record
 from ream.compare.pool import refuse_unlike
 from ream.errors import BadUsage
-from ream.experiment import is_copy
+from ream.experiment import is_copy, shown
 from ream.history.ratios import Place, ratios_of, units
 from ream.measure import across
 from ream.measure.across import RatioChange
@@ -51,8 +51,8 @@ class JudgedRow:
 
     @property
     def name(self) -> str:
-        """The names of row and variant, joined by a dot."""
-        return f"{self.row}.{self.variant}"
+        """The names of row and variant for readers, joined by a dot."""
+        return f"{self.row}.{shown(self.variant)}"
 
 
 @dataclass(frozen=True)
@@ -115,8 +115,8 @@ def check_variants(asked: Sequence[str], there: Sequence[str]) -> None:
     """Raise BadUsage for a requested variant that neither run contains."""
     for name in asked:
         if name not in there:
-            known = ", ".join(dict.fromkeys(there))
-            raise BadUsage(f"--variant {name!r}: neither run has it; there is {known}")
+            known = ", ".join(map(shown, dict.fromkeys(there)))
+            raise BadUsage(f"--variant {shown(name)!r}: neither run has it; there is {known}")
 
 
 def gate(

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ream.compare.alike import remedies
+from ream.experiment import shown_in
 from ream.gate.gate import Gate, JudgedRow, Word, percent
 from ream.history.comparison import estimate_object, rounded
 from ream.record.record import SCHEMA
@@ -47,7 +48,7 @@ def _lines(gate: Gate) -> Iterator[str]:
     for unlike in gate.unlike:
         word = "UNLIKE" if unlike.refuses else "differs"
         yield from textwrap.wrap(
-            f"  {word:10}{unlike.said(*SIDES)}", width(), subsequent_indent=" " * 12
+            f"  {word:10}{shown_in(unlike.said(*SIDES))}", width(), subsequent_indent=" " * 12
         )
     for remedy in remedies(gate.unlike):
         yield from textwrap.wrap(

@@ -8,6 +8,7 @@ from typing import Any
 
 from ream.compare.alike import remedies
 from ream.counted import counted
+from ream.experiment import shown, shown_in
 from ream.history.compare import Compared, ComparedLine
 from ream.measure.statistics import Estimate
 from ream.record.record import SCHEMA
@@ -35,7 +36,7 @@ def text(compared: Compared) -> str:
         number = compared.runs.index(unlike.run) + 1
         for one in unlike.differences:
             word = "UNLIKE" if one.refuses else "differs"
-            lines += _wrapped(word, one.said("in [1]", f"in [{number}]"))
+            lines += _wrapped(word, shown_in(one.said("in [1]", f"in [{number}]")))
     for remedy in remedies(one for unlike in compared.unlike for one in unlike.differences):
         lines += _wrapped("", remedy)
     for run, rows in compared.missing.items():
@@ -96,10 +97,10 @@ def _line(line: ComparedLine, compared: Compared) -> Iterator[str]:
         # What differs in all lines is said once, above them.
         own = "; ".join(one.said() for one in line.other if one.thing.of)
         why_not = own if line.other else line.why_not
-        each.append(f"not pooled: {why_not}" if why_not else "not pooled")
+        each.append(f"not pooled: {shown_in(why_not)}" if why_not else "not pooled")
     if line.untested is not None:
         each.append(f"not tested: {line.untested}")
-    yield from _packed(f"  {line.variant:{NAME}}", each)
+    yield from _packed(f"  {shown(line.variant):{NAME}}", each)
 
 
 def _packed(label: str, parts: Sequence[str]) -> Iterator[str]:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from ream.experiment import shown
 from ream.history.choose import Choice
 from ream.history.entry import Damaged, HistoryEntry, started
 from ream.record.archive import MEMBER, archive_of
@@ -62,7 +63,7 @@ def _words(entry: HistoryEntry, choice: Choice) -> Iterator[str]:
 
 def _headline(entry: HistoryEntry, choice: Choice) -> str:
     found = [
-        f"{one.variant} {fit(one.ratio, RATIO_COLUMNS, DIGITS)}"
+        f"{shown(one.variant)} {fit(one.ratio, RATIO_COLUMNS, DIGITS)}"
         + (f" ({one.unit})" if one.unit != "ns" else "")
         for one in entry.headlines(choice.rows(entry))
         if choice.variant in (None, one.variant)

@@ -17,7 +17,7 @@ from typing import Any
 
 from ream.counted import counted
 from ream.errors import BadUsage
-from ream.experiment import BEFORE, CONTROL, is_copy
+from ream.experiment import BEFORE, CONTROL, is_copy, shown
 from ream.measure.statistics import Estimate, over_launches, t_quantile
 from ream.record.archive import paths_in
 from ream.record.parts import cpu_type, part, rows_of, run_id
@@ -233,7 +233,7 @@ def write_removed(path: Path, ratios: Iterable[RunRatio]) -> None:
 def lines(found: Mapping[Place, ByCpu]) -> Iterator[str]:
     """The pooled ratios in lines: one for each place, and one below it for each type of CPU."""
     for (experiment, row, variant), by_cpu in found.items():
-        yield f"{experiment} {row} {variant}"
+        yield f"{experiment} {row} {shown(variant)}"
         width = max(map(len, by_cpu))
         for cpu, its in by_cpu.items():
             runs = counted(len(its.runs), "run")

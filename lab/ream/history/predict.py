@@ -13,6 +13,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
+from ream.experiment import shown
 from ream.history.pooled import ByCpu, Place
 from ream.measure.statistics import Estimate, t_quantile
 from ream.report.numbers import interval, ratio_of, rounded
@@ -94,7 +95,7 @@ def lines(found: Iterable[Prediction]) -> Iterator[str]:
         held = [one.holds for one in its if one.holds is not None]
         yield f"{cpu}: {sum(held)} of {len(held)} ratios lie where other types predict them"
         for one in its:
-            yield f"  {' '.join(one.place)}: {_words(one)}"
+            yield f"  {' '.join(map(shown, one.place))}: {_words(one)}"
 
 
 def _words(one: Prediction) -> str:

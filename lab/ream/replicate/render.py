@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
 from ream.counted import counted
-from ream.experiment import BEFORE, PUBLISHED
+from ream.experiment import BEFORE, PUBLISHED, shown_in
 from ream.measure.verdict import CONTROLS, Word
 from ream.published import NS, RATIO_UNIT
 from ream.replicate.claims import Claim
@@ -27,6 +27,8 @@ NAME = 19
 PAIR = 16
 RATIO = 7
 HERE = 15
+CLAIMED = 8
+"""Width of the published ratio where a terminal has no room for values."""
 INTERVAL = 18
 FLOOR = 5
 WIDEST_FLOOR = 9.99
@@ -152,9 +154,9 @@ def _lines(
     names = list(dict.fromkeys(name for line in replication.table.rows for name in line.params))
     *heads, head = textwrap.wrap(", ".join(names), NAME - 1)
     yield from (f"  {part}" for part in heads)
-    there = f"{'published':>{PAIR}}{'ratio':>{RATIO}}"
-    here = f"{'here':>{HERE}}  {'ratio':<{INTERVAL}} {'floor':<{FLOOR}} verdict"
-    yield from _two(f"  {head:<{NAME}}{there}", here)
+    there = f"{'published':>{PAIR}}{'ratio':>{RATIO}}" if _is_wide() else f"{'claimed':>{CLAIMED}}"
+    here = f"{'here':>{HERE}}  {'ratio':<{INTERVAL}}" if _is_wide() else f"  {'here':<{INTERVAL}}"
+    yield from table_line(f"  {head:<{NAME}}", [there, here, f" {'floor':<{FLOOR}} verdict"])
     controls = replication.controls
     for line in replication.lines:
         yield from _line(line, scales, reasons, is_control=line in controls)
@@ -175,34 +177,33 @@ def _line(
     for part in before:
         yield f"{mark} {part}"
         mark = " "
-    printed = line.claim.printed
-    text, ours = f"{mark} {name:<{NAME}}", "  "
+    printed, text = line.claim.printed, f"{mark} {name:<{NAME}}"
     if line.verdict is None:
         value = printed.before if printed.published is None else printed.published
-        there = f"{text}{_value(value, scale, 6):>{PAIR}}"
-        yield from _two(there, "  what others are compared with")
+        there = f"{_value(value, scale, 6):>{PAIR if _is_wide() else CLAIMED}}"
+        yield from table_line(text, [there, "  what others are compared with"])
         return
-    text += f"{_pair(*_printed(line), scale, 6):>{PAIR}}"
-    text += f"{'' if printed.ratio is None else fit(printed.ratio, 5, 3):>{RATIO}}"
+    claimed = "" if printed.ratio is None else fit(printed.ratio, 5, 3)
+    there = f"{_pair(*_printed(line), scale, 6):>{PAIR}}{claimed:>{RATIO}}"
+    here = f"{_pair(*_measured(line), own, 4):>{HERE}}" if line.ratio is not None else ""
+    if not _is_wide():  # without the values, of which the ratios are
+        there, here = f"{claimed:>{CLAIMED}}", " " if line.ratio is not None else ""
     if line.ratio is not None:
-        here = _pair(*_measured(line), own, 4)
-        ours = f"{here:>{HERE}} {_interval(line):<{INTERVAL}} {_floor(line):<{FLOOR}} "
+        here += f" {_interval(line):<{INTERVAL}} {_floor(line):<{FLOOR}}"
     word: str = line.control if is_control else line.verdict.word
     plain = line.verdict.word == "agrees" or word == CONTROLS[0]
-    letter = "" if plain else f" {reasons.letter(line.verdict.reason, line.would_try)}"
-    if _room() == WIDEST and len(text) + len(ours) + len(word) + len(letter) >= TOO_WIDE:
-        yield from _two(text, ours.rstrip())
-        yield f"{word}{letter}".rjust(WIDEST)
+    letter = "" if plain else f" {reasons.letter(shown_in(line.verdict.reason), line.would_try)}"
+    said = f"{' ' if here else '  '}{word}{letter}"
+    if _is_wide() and len(text) + len(there) + len(here) + len(said) >= TOO_WIDE:
+        yield f"{text}{there}{here}".rstrip()
+        yield said.strip().rjust(WIDEST)
         return
-    yield from _two(text, f"{ours}{word}{letter}")
+    yield from table_line(text, [there, here, said])
 
 
-def _two(there: str, here: str) -> Iterator[str]:
-    """The published and the measured part of a line, on one line or on two."""
-    if _room() == WIDEST:
-        yield f"{there}{here}"
-    else:
-        yield from (there.rstrip(), f"  {here}")
+def _is_wide() -> bool:
+    """Whether there is room for the values that ratios are of."""
+    return _room() == WIDEST
 
 
 def line_label(claim: Claim) -> str:
@@ -273,7 +274,7 @@ def _why(replication: Replication) -> Iterator[str]:
     near, most = ("of limit", "at most") if is_bound else ("of loop", "loop")
     head = "what bounds it here" if is_bound else "beside a plain loop here"
     columns = ("GB", "times L3", near, most, "published", "found")
-    yield from table_line(f"  {head:<{NAME + 5}}", _columns(columns))
+    yield from _bounds_line(head, columns)
     for line, its in measured:
         yield from _bound(line, its)
     how = _how_bounds if is_bound else _how_loops
@@ -311,12 +312,13 @@ def _bound(line: Line, its: Bound) -> Iterator[str]:
         "?" if line.gain_published is None else f"{fit(line.gain_published, 6)}x",
         "?" if line.gain_here is None else f"{fit(line.gain_here, 6)}x",
     )
-    yield from table_line(f"  {name:<{NAME + 5}}", _columns(cells))
+    yield from _bounds_line(name, cells)
 
 
-def _columns(cells: Sequence[str]) -> list[str]:
-    """The cells padded to their columns; the third has two numbers."""
-    return [f"{cell:>{NUMBER + 4 * (n == 2)}}" for n, cell in enumerate(cells)]  # noqa: PLR2004
+def _bounds_line(name: str, cells: Sequence[str]) -> Iterator[str]:
+    """A line with what ratios there are, and with the sizes before them where they fit."""
+    padded = [f"{cell:>{NUMBER + 4 * (n == 2)}}" for n, cell in enumerate(cells)]  # noqa: PLR2004
+    yield from table_line(f"  {name:<{NAME + 5}}", padded if _is_wide() else padded[2:])
 
 
 def _how_loops(replication: Replication, bounds: Sequence[Bound]) -> str:

@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic_core import PydanticSerializationError
 
-from ream.experiment import BEFORE, BytesOf
+from ream.experiment import BEFORE, PUBLISHED, BytesOf, shown
 from ream.measure.clock import is_fine
 from ream.measure.verdict import Word
 from ream.values import Scalar, Sealed, Texts, Tuple, faults
@@ -315,6 +315,11 @@ class RowResult(_Part):
         its = self.variants.get(name)
         to = None if its is None else its.compared_with
         return self.floors.get(to, self.floor) if to else self.floor
+
+    @property
+    def published(self) -> Result | None:
+        """The result of the technique, by its name in records or the one for readers."""
+        return self.variants.get(PUBLISHED) or self.variants.get(shown(PUBLISHED))
 
     @property
     def comparisons(self) -> tuple[Comparison, ...]:

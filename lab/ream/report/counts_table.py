@@ -60,7 +60,7 @@ IN_FUNCTIONS = ("instructions", "loads", "stores", "locked", "streaming", "fence
 
 LABEL = 10
 NAME = 21
-CELL = 12
+CELL, LEAST_CELL = 12, 10
 MOST_CALLERS = 2
 MOST_FUNCTIONS = 4
 """How many functions are named for each variant; --json has all of them."""
@@ -291,7 +291,8 @@ def _line(label: str, cells: Sequence[str]) -> Iterator[str]:
     if len(label) > NAME:
         yield f"  {label}"
         label = ""
-    yield from table_line(f"  {label:<{NAME}}", [f"{cell:>{CELL}}" for cell in cells])
+    room = min(CELL, max(LEAST_CELL, (width() - NAME - 2) // max(1, len(cells))))
+    yield from table_line(f"  {label:<{NAME}}", [f"{cell:>{room}}" for cell in cells])
 
 
 def _all(label: str, texts: Iterable[str], *, indent: int = 0) -> Iterator[str]:

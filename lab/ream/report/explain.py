@@ -77,7 +77,7 @@ def parts_of(row: RowResult) -> Parts | None:
     """The time of the row's part in a live call and in hosted code; None if either is unknown."""
     if row.whole is None:
         return None
-    hosted = row.variants.get(BASE) or row.variants.get(PUBLISHED)
+    hosted = row.variants.get(BASE) or row.published
     median = None if hosted is None else hosted.median
     return Parts.of(row.whole.whole_ns, row.whole.left_out_ns, median)
 

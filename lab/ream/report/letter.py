@@ -5,12 +5,13 @@ import textwrap
 from collections.abc import Iterator
 
 from ream.counted import counted
-from ream.experiment import BEFORE, RUNNING
+from ream.experiment import BEFORE, RUNNING, shown_in
 from ream.report import columns_table, sensitivity
 from ream.report.contract import Grid, Result, RowResult, Summary
 from ream.report.explain import beside
 from ream.report.limit import FILL, is_bound, limit_of, limit_word
 from ream.report.numbers import fit, interval
+from ream.report.readers import for_readers
 from ream.report.table import (
     beside_words,
     blocks_of,
@@ -37,7 +38,7 @@ RULE = f"{'-' * (ROW + VARIANT + 1)}+{'-' * 10}+{'-' * 24}+{'-' * 5}"
 def render(summary: Summary) -> str:
     """The block, ending in a newline. Rows that did not run are named with their reason."""
     with as_wide_as(WIDTH):  # however wide the terminal: it is to be pasted
-        return _block(summary.plain())
+        return _block(for_readers(summary.plain()))
 
 
 def _block(summary: Summary) -> str:
@@ -162,7 +163,7 @@ def _row(row: RowResult) -> Iterator[str]:
     if any(result.p_value is not None for result in row.variants.values()):
         said = f"  launches: {spread(row, copies=False)}"
         yield from textwrap.wrap(said, WIDTH, subsequent_indent="    ")
-    for said in beside(row):
+    for said in map(shown_in, beside(row)):
         yield from textwrap.wrap(f"  {said}", WIDTH, subsequent_indent="    ")
 
 

@@ -4,8 +4,8 @@
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 
-from ream.experiment import BEFORE, CONTROL, RUNNING, is_copy
-from ream.report.contract import Result, Summary
+from ream.experiment import BEFORE, CONTROL, RUNNING, SHOWN, is_copy, shown
+from ream.report.contract import Result, RowResult, Summary
 from ream.report.limit import limit_words
 from ream.report.not_run import folded_names
 from ream.report.numbers import fit, scale_of
@@ -17,8 +17,8 @@ SHORT = 20
 MAX_IN_SHORT = 3
 LEAST_ROOM = 16
 """Width of the longest verdict in columns."""
-CELL = 9
-"""Width of a grid's cell in columns."""
+CELL, LEAST_CELL = 9, 7
+"""Width of a grid's cell in columns, and on a narrow terminal."""
 HOW_GRIDS_READ = (
     "swept, times faster than what it is compared with (below 1: slower); = equal, ? undecided:"
 )
@@ -26,20 +26,13 @@ HOW_GRIDS_READ = (
 
 def in_short(summary: Summary) -> Iterator[str]:
     """One line per row, if the names of the variants fit next to each other; else nothing."""
-    names = [
-        name
-        for name in dict.fromkeys(name for row in summary.rows for name in row.variants)
-        if name not in (BEFORE, CONTROL) and not is_copy(name)
-    ]
-    if not names or len(names) > MAX_IN_SHORT or max(map(len, names)) >= SHORT:
+    names = main_variants(summary.rows)
+    if not names or max(map(len, names)) >= SHORT:
         return
     if names == [RUNNING]:
         yield from _times(summary)
         return
     compared = any(row.comparisons for row in summary.rows)
-    room = width() - SHORT - len(names) * (SHORT + 2)
-    if room < LEAST_ROOM:  # it goes on in the next line
-        room = width() - SHORT - (SHORT + 2)
     yield from textwrap.wrap(
         "".join(
             (
@@ -53,17 +46,59 @@ def in_short(summary: Summary) -> Iterator[str]:
     curves = sweeps(summary.rows)
     told = folded_names(summary.rows) | {row.row for curve in curves for row in curve.rows}
     rest = [row for row in summary.rows if row.row not in told]
-    if rest:
-        yield from _short_line("", [*names, "verdict"] if compared else names)
-    for row in rest:
-        cells = [_in_few_words(row.variants.get(name)) for name in names]
-        yield from _short_line(row.row, [*cells, verdict_words(row, room)])
+    yield from _short_lines(rest, names, compared=compared)
     if curves:
         if rest:
             yield ""
         yield from textwrap.wrap(HOW_GRIDS_READ, width())
     for curve in curves:
         yield from _grid_of(curve, names, compared=compared)
+
+
+def main_variants(rows: Sequence[RowResult]) -> list[str]:
+    """The variants that short tables have, also on a page: of many, given series come first."""
+    found = list(dict.fromkeys(name for row in rows for name in row.variants))
+    own = [name for name in found if name not in (BEFORE, CONTROL) and not is_copy(name)]
+    given = [name for row in rows for name, its in row.variants.items() if its.compared_with]
+    if given:
+        return list(dict.fromkeys(given))[:MAX_IN_SHORT]
+    if len(own) <= MAX_IN_SHORT:
+        return own
+    return [name for name in map(shown, SHOWN) if name in own] or own[:MAX_IN_SHORT]
+
+
+def _short_lines(
+    rows: Sequence[RowResult], names: Sequence[str], *, compared: bool
+) -> Iterator[str]:
+    """The rows that no grid has. Where that is too wide, they do without shares of the limit."""
+    if not rows:
+        return
+    lines = _cells_of(rows, names, compared=compared, with_share=True)
+    if sum(_widths(lines)) - 2 > width():
+        lines = _cells_of(rows, names, compared=compared, with_share=False)
+    wide = _widths(lines)
+    roomy = [max(SHORT, wide[0] - 1), *(max(SHORT + 2, one) for one in wide[1:])]
+    if sum(roomy[:-1]) + wide[-1] - 2 <= width():
+        wide = roomy
+    for label, *cells in lines:
+        padded = [f"{cell:<{room}}" for cell, room in zip(cells, wide[1:], strict=True)]
+        yield from table_line(f"{label:<{wide[0]}}", padded)
+
+
+def _cells_of(
+    rows: Sequence[RowResult], names: Sequence[str], *, compared: bool, with_share: bool
+) -> list[list[str]]:
+    """The heading, and for each row its name, its effects, and its verdict if any row has one."""
+    room = max(width() - SHORT - len(names) * (SHORT + 2), LEAST_ROOM)
+    lines = [["", *names, *(["verdict"] if compared else [])]]
+    for row in rows:
+        cells = [_in_few_words(row.variants.get(name), with_share=with_share) for name in names]
+        lines.append([row.row, *cells, *([verdict_words(row, room)] if compared else [])])
+    return lines
+
+
+def _widths(lines: Sequence[Sequence[str]]) -> list[int]:
+    return [max(map(len, its)) + 2 for its in zip(*lines, strict=True)]
 
 
 def _against(summary: Summary) -> str:
@@ -96,11 +131,11 @@ def _short_line(row: str, cells: Iterable[str]) -> Iterator[str]:
         yield from textwrap.wrap(line, most, subsequent_indent=" " * SHORT)
 
 
-def _in_few_words(result: Result | None) -> str:
+def _in_few_words(result: Result | None, *, with_share: bool) -> str:
     """The effect and the share of the limit, such as `2.23x faster, 0.90`."""
     if result is None:
         return "not run"
-    near = "" if result.of_limit is None else f", {fit(result.of_limit, 5)}"
+    near = "" if result.of_limit is None or not with_share else f", {fit(result.of_limit, 5)}"
     return (effect_words(result).removeprefix(f"{EQUAL} ") or "?") + near
 
 
@@ -110,25 +145,27 @@ def _in_few_words(result: Result | None) -> str:
 def _grid_of(sweep: Sweep, names: Sequence[str], *, compared: bool) -> Iterator[str]:
     """One sweep: a column for each value, a line for each variant, and a line of verdicts."""
     room = max(len(sweep.name) - 1, *map(len, names), len("verdict")) + 3
-    yield from _cells(sweep.name, sweep.labels, room)
-    for name in names:
-        cells = [_factor(row.variants.get(name)) for row in sweep.rows]
-        yield from _cells(f"  {name}", cells, room)
-    if compared and any(row.comparisons for row in sweep.rows):
-        words = (verdict_words(row, LEAST_ROOM) for row in sweep.rows)
-        yield from _cells("  verdict", [_cut(word) for word in words], room)
-
-
-def _cells(label: str, cells: Iterable[str], room: int) -> Iterator[str]:
-    yield from table_line(f"{label:<{room}}", [f"{cell:>{CELL}}" for cell in cells])
+    free = width() - room
+    cell = max(LEAST_CELL, min(CELL, free // len(sweep.rows)))
+    most = max(1, free // cell)
+    for start in range(0, len(sweep.rows), most):  # of a long one, a part below the other
+        rows = sweep.rows[start : start + most]
+        lines = {sweep.name: list(sweep.labels[start : start + most])}
+        for name in names:
+            lines[f"  {name}"] = [_factor(row.variants.get(name)) for row in rows]
+        if compared and any(row.comparisons for row in sweep.rows):
+            words = (verdict_words(row, LEAST_ROOM) for row in rows)
+            lines["  verdict"] = [_cut(word, cell) for word in words]
+        for label, its in lines.items():
+            yield "".join([f"{label:<{room}}", *(f"{one:>{cell}}" for one in its)])
 
 
 _CUT = {"as published": "as pub.", "not as published": "not pub."}
 
 
-def _cut(word: str) -> str:
+def _cut(word: str, cell: int) -> str:
     word = _CUT.get(word, word)
-    return word if len(word) < CELL else f"{word[: CELL - 2]}."
+    return word if len(word) < cell else f"{word[: cell - 2]}."
 
 
 def _factor(result: Result | None) -> str:

@@ -4,28 +4,32 @@
 import re
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 
 from ream.counted import counted
-from ream.experiment import BASE, BEFORE, CONTROL, PUBLISHED, RUNNING, is_copy
+from ream.experiment import BASE, BEFORE, CONTROL, PUBLISHED, RUNNING, is_copy, shown
 from ream.report import columns_table, counts_table, grid, live_table, sensitivity
 from ream.report.contract import Comparison, Fill, Grid, Ratio, Result, RowResult, Summary
 from ream.report.explain import HUGE_PAGE, entry
 from ream.report.limit import as_known, limit_of, limit_word
 from ream.report.not_run import folded, folded_names
 from ream.report.numbers import fit, interval, scale_of
+from ream.report.readers import for_readers
+from ream.report.shared import Shared, left, shared
 from ream.report.short import in_short
 from ream.report.words import clock_words, effect_words, shown_verdict
-from ream.width import table_line, width
+from ream.width import WIDEST, table_line, width
 
 LIVE = "live"
 LABEL = 10
 """Width in columns of the labels of head and notes."""
 NAME = 17
+MEDIAN = 9
 THEIR_NAME = 18
 SHORT_NAME = 10
 FIRST = 54
 """Width in columns of median, ratio and effect together."""
-VALUES = 32
+VALUES, NARROW_VALUES = 32, 28
 """Width in columns of two published values with their standard deviations."""
 GRID_LABEL = 28
 GRID_CELL = 8
@@ -61,14 +65,18 @@ HOW_TO_READ_LIVE = (
 
 def render(summary: Summary) -> str:
     """The complete table, ending in a newline."""
-    plain = summary.plain()
+    plain = for_readers(summary.plain())
     # A guest and a running kernel have no fills beside them.
     no_limit = plain.receipt.guest is not None or plain.stage == LIVE
     apart = folded_names(plain.rows)
     if plain.receipt.count is not None:
         return counts_table.render(plain, _head(plain))
-    rows = (_row(row, plain, no_limit=no_limit) for row in plain.rows if row.row not in apart)
-    blocks: list[Iterable[str]] = [_head(plain), *rows]
+    rows = [row for row in plain.rows if row.row not in apart]
+    of_many = shared(rows)
+    blocks: list[Iterable[str]] = [_head(plain)]
+    blocks += [_row(row, plain, of_many, no_limit=no_limit) for row in rows]
+    said = (_said(one.label, one.words(len(rows)), indent=0) for one in of_many)
+    blocks.append(chain.from_iterable(said))
     blocks.append(_all("not run", map(str, folded(plain.rows)), indent=0))
     blocks += [live_table.block(plain), in_short(plain), *map(_grid, plain.grids)]
     blocks += columns_table.blocks(plain)
@@ -77,19 +85,21 @@ def render(summary: Summary) -> str:
 
 
 def whose_published(summary: Summary) -> str:
-    """A sentence on who wrote the code of `published` and `before`; empty without `published`."""
-    if not any(PUBLISHED in row.variants for row in summary.rows):
+    """A sentence on who wrote the code of `published` and `before`; empty without `published`.
+
+    summary: as it is for readers.
+    """
+    technique = shown(PUBLISHED)
+    if not any(technique in row.variants for row in summary.rows):
         return ""
     if f"{BEFORE}: " not in summary.receipt.patches:
-        return f" {PUBLISHED} is our own writing of the published technique, on this base."
-    if f"{PUBLISHED}: " not in summary.receipt.patches:
-        return (
-            f" {PUBLISHED} is this base as it is, {BEFORE} is our taking the technique out of it."
-        )
+        return f" {technique} is our implementation of what was published, on this base."
+    if f"{technique}: " not in summary.receipt.patches:
+        return f" {technique} is this base as it is, {BEFORE} is the base without the technique."
     added = next((row.base_adds for row in summary.rows if row.base_adds), "what was added since")
     return (
-        f" {PUBLISHED} is this base without {added}; {BEFORE} is that with our taking the technique"
-        f" out of it; {BASE} is this base as it is."
+        f" {technique} is this base without {added}; {BEFORE} is that without the technique, too;"
+        f" {BASE} is this base as it is."
     )
 
 
@@ -205,7 +215,9 @@ def _grid(own: Grid) -> Iterator[str]:
     yield from _all("note", grid_notes(own))
 
 
-def _row(row: RowResult, summary: Summary, *, no_limit: bool) -> Iterator[str]:
+def _row(
+    row: RowResult, summary: Summary, of_many: Sequence[Shared], *, no_limit: bool
+) -> Iterator[str]:
     before = row.variants.get(BEFORE)
     # Bytes moved are in the title; those of a map are not.
     amount = ""
@@ -222,16 +234,18 @@ def _row(row: RowResult, summary: Summary, *, no_limit: bool) -> Iterator[str]:
         yield from _numbers(row, summary, no_limit=no_limit)
     elif summary.grids:
         # The published numbers are in the grid; that there are none of ours is all there is to say.
-        yield from _all("note", row.notes)
+        yield from _all("note", left(row, "note", of_many))
         return
     if len(row.comparisons) == 1:
         yield from _published(row.comparisons[0], row)
+        if differs := left(row, "differs", of_many):
+            yield from _said("differs", "; ".join(differs))
     elif row.comparisons:
         yield from _several(row, f"{summary.experiment}-")
     if row.explanation is not None:
         yield from _said("why", row.explanation)
-    yield from _all("note", row.notes)
-    yield from _all("also", row.remarks)
+    yield from _all("note", left(row, "note", of_many))
+    yield from _all("also", left(row, "also", of_many))
 
 
 def _numbers(row: RowResult, summary: Summary, *, no_limit: bool) -> Iterator[str]:
@@ -371,12 +385,13 @@ def _line(*cells: str) -> Iterator[str]:
     name, median, ratio, effect, near, per_page, rate, cpus = cells
     # The first four are beside each other in any case.
     room = NAME if width() >= NAME + FIRST else SHORT_NAME
-    if len(name) > room:
+    if len(name) + len(median) >= room + MEDIAN:
         yield from textwrap.wrap(name, width(), initial_indent="  ", subsequent_indent="  ")
         name = ""
-    first = (f"{median:>9}", f" {ratio:>22}", f"  {effect:<18}")
+    room += MEDIAN - len(name)
+    first = (f" {ratio:>22}", f"  {effect:<18}")
     rest = (f" {near:>8}", f" {per_page:>7}", f" {rate:>6}", f" {cpus:>4}")
-    yield from table_line(f"  {name:<{room}}", [*first, *rest])
+    yield from table_line(f"  {name}{median:>{room}}", first, rest)
 
 
 def best_fills(limits: Iterable[Fill]) -> list[Fill]:
@@ -422,8 +437,6 @@ def _published(table: Comparison, row: RowResult) -> Iterator[str]:
     model = "" if told else f" (engine modelled as {table.model})"
     reason = table.reason or "no reason recorded"
     yield from _said("verdict", f"{shown_verdict(table, row).upper()}{model}: {reason}")
-    if table.differs:
-        yield from _said("differs", "; ".join(table.differs))
 
 
 def printed_values(table: Comparison) -> str:
@@ -479,7 +492,8 @@ def _their_line(name: str, threads: str, values: str, ratio: str, verdict: str) 
     if len(name) > THEIR_NAME:
         yield from textwrap.wrap(name, width(), initial_indent="  ", subsequent_indent="  ")
         name = ""
-    cells = (f" {threads:>4}", f"  {values:<{VALUES}}", f" {ratio:>6}  {verdict}")
+    room = VALUES if width() == WIDEST else NARROW_VALUES
+    cells = (f" {threads:>4}", f"  {values:<{room}}", f" {ratio:>6}  {verdict}")
     yield from table_line(f"  {name:<{THEIR_NAME}}", cells)
 
 

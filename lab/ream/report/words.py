@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Effects and verdicts in a few words, shared by tables, letters and pages."""
 
-from ream.experiment import BEFORE, PUBLISHED
+from ream.experiment import BEFORE
 from ream.measure.verdict import claims_effect, control
 from ream.report.contract import ClockUsed, Comparison, Result, RowResult
 from ream.report.numbers import fit
@@ -48,7 +48,7 @@ def shown_verdict(one: Comparison, row: RowResult) -> str:
         return one.verdict
     if claims_effect(one.ratio):
         return one.verdict
-    result = row.variants.get(PUBLISHED) if one.value is None else None
+    result = row.published if one.value is None else None
     whole = None if row.whole is None else row.whole.ratio
     here = whole or result
     return control(one.verdict, None if here is None else here.ratio)

@@ -22,7 +22,7 @@ from ream.count.counter import LaunchCounter
 from ream.count.emulator import build_plugin, emulator_version
 from ream.count.places import places_on
 from ream.errors import BadUsage, ReamError, VariantFails, WrongVariant
-from ream.experiment import CONTROL, RUNNING, Row
+from ream.experiment import CONTROL, RUNNING, Row, shown
 from ream.kernel.arch import X86_64
 from ream.kernel.source import Tree
 from ream.measure.plan import Launch, drawn_order, plan_launches, without
@@ -176,7 +176,7 @@ def _parts(request: Request, tree: Tree, *, work: Path, reporter: Reporter) -> d
 
 
 def _say(reporter: Reporter, name: str, text: str) -> None:
-    reporter.step(f"{name}: {text}")
+    reporter.step(f"{shown(name)}: {text}")
 
 
 def _linker(parts: Mapping[str, Parts], request: Request, work: Path, reporter: Reporter) -> Link:

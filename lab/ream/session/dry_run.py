@@ -9,7 +9,7 @@ from pathlib import Path
 
 from ream.counted import counted
 from ream.errors import CannotRunHere
-from ream.experiment import Row
+from ream.experiment import Row, shown
 from ream.kernel.arch import X86_64
 from ream.kernel.build import GCC
 from ream.kernel.series import Patch
@@ -206,7 +206,7 @@ def _variant_line(variant: Variant) -> str:
     source = "the base" if variant.tree is None else str(base_of(variant.tree) or variant.tree)
     options = "" if variant.setup is None else f", with options of {variant.setup.name}"
     if not variant.series:
-        return f"{variant.name}: {source}, no patches{options}"
+        return f"{shown(variant.name)}: {source}, no patches{options}"
     parts = (f"{s.name} ({counted(len(s.patches), 'patch', 'patches')})" for s in variant.series)
     where = "" if variant.tree is None else f" on {source}"
-    return f"{variant.name}: {' + '.join(parts)}{where}{options}"
+    return f"{shown(variant.name)}: {' + '.join(parts)}{where}{options}"

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from ream.experiment import BEFORE, PUBLISHED, named
+from ream.experiment import BEFORE, SHOWN, named, shown
 from ream.folders import names
 from ream.history.pooled import (
     ByCpu,
@@ -27,8 +27,6 @@ from ream.record.record import Record, is_record
 from ream.replicate.outcome import JudgedRecord, Line, Replication, replicate_all
 from ream.report.contract import Result, RowResult, Summary
 
-SHOWN: Mapping[str, str] = {PUBLISHED: "technique", "ream": "ours"}
-"""By its name in a record, what a variant is called for readers."""
 ARCHIVE = "https://lore.kernel.org/r/"
 _KERNEL = re.compile(r"\d+\.\d+")
 """The name of a variant that is another kernel, such as 7.3."""
@@ -250,11 +248,6 @@ class Gathered:
     def cpus(self) -> Sequence[str]:
         """The types of CPU of all records."""
         return sorted({one.cpu for one in self.listed})
-
-
-def shown(variant: str) -> str:
-    """The name of a variant for readers."""
-    return SHOWN.get(variant, variant)
 
 
 def means(rows: Sequence[MeasuredRow]) -> tuple[int, Mapping[str, Mapping[str, Mean]]]:

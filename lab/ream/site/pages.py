@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Renders a site. The same records give the same bytes."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from functools import cache
@@ -22,9 +22,17 @@ RUNS = "runs"
 """The folder with the pages of single runs."""
 
 
-def nr_pages(site: Gathered, *, of_runs: bool) -> int:
-    """About how many files pages() yields: experiments may have a picture each."""
-    return of_runs * len(site.newest) + 2 * len(site.experiments) + 4
+OF_EACH = 10
+"""Rows of a run whose parts of its page take as long to make as all else on it, or as a picture."""
+
+
+def work(site: Gathered, *, of_runs: bool) -> Mapping[str, int]:
+    """By the names of pages() that take long to make, how long: in rows of the page of a run."""
+    rows = {one.path.name: len(its.rows) for one, its in site.records}
+    runs = {f"{RUNS}/{one.name}.html": OF_EACH + rows[one.name] for one in site.newest if of_runs}
+    judged = sum(len(one.table.rows) for one in site.published)
+    own = {f"{name}.html": OF_EACH for name in site.experiments}
+    return {**runs, **own, "published.html": judged}
 
 
 def pages(site: Gathered, *, of_runs: bool) -> Iterator[tuple[str, str]]:

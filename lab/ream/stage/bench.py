@@ -8,6 +8,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from ream.errors import BadUsage
+from ream.experiment import shown
 from ream.kernel.arch import X86_64, Arch
 from ream.kernel.build import BUILD, build_objects, options
 from ream.kernel.cache import Step
@@ -301,7 +302,7 @@ def _compile(  # noqa: PLR0917
     """Build a variant's objects; what is being done is said with its name."""
 
     def say(text: str) -> None:
-        step(f"{variant.name}: {text}")
+        step(f"{shown(variant.name)}: {text}")
 
     arch = source.setup.target
     place = assemble(

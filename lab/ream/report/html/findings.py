@@ -4,7 +4,7 @@
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
-from ream.experiment import BEFORE, PUBLISHED, RUNNING, is_copy
+from ream.experiment import BEFORE, RUNNING
 from ream.measure.sample import Sample
 from ream.report import sensitivity
 from ream.report.contract import RowResult, Summary
@@ -15,9 +15,6 @@ from ream.report.numbers import fit, interval
 from ream.report.words import effect_words, shown_verdict, verdict_words
 from ream.values import Texts, Tuple, Value
 
-SUBJECT = "ream"
-MOST_NAMES = 3
-"""The most variants that get a column of the verdict table; rows show all."""
 ROOM = 40
 """Width in columns for the verdicts of several tables."""
 SHORT_REASON = 100
@@ -59,19 +56,6 @@ class VerdictLine(Value):
         reasons = {one.reason for one in self.judged}
         short = len(reasons) == 1 and max(map(len, reasons)) <= SHORT_REASON
         return reasons.pop() if short else None
-
-
-def main_variants(rows: Sequence[RowResult]) -> list[str]:
-    """The variants that get a column of the verdict table."""
-    found = list(dict.fromkeys(name for row in rows for name in row.variants))
-    own = [name for name in found if name != BEFORE and not is_copy(name)]
-    if len(own) <= MOST_NAMES:
-        return own
-    given = [name for row in rows for name, its in row.variants.items() if its.compared_with]
-    if given:
-        return list(dict.fromkeys(given))[:MOST_NAMES]
-    main = [name for name in (PUBLISHED, SUBJECT) if name in own]
-    return main or own[:MOST_NAMES]
 
 
 def in_short(summary: Summary, names: Sequence[str]) -> Iterator[str]:

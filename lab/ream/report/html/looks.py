@@ -4,7 +4,7 @@
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from ream.experiment import AGAIN, BASE, BEFORE, CONTROL, PATCHED, PUBLISHED
+from ream.experiment import AGAIN, BASE, BEFORE, CONTROL, OURS, PATCHED, PUBLISHED, shown
 from ream.report.contract import RowResult
 
 
@@ -20,8 +20,8 @@ LIMIT = Look("var(--muted)", "stroke")
 
 BY_NAME: Mapping[str, Look] = {
     BEFORE: Look("var(--series-0)", "circle"),
-    PUBLISHED: Look("var(--series-3)", "square"),
-    "ream": Look("var(--series-2)", "diamond"),
+    shown(PUBLISHED): Look("var(--series-3)", "square"),
+    shown(OURS): Look("var(--series-2)", "diamond"),
     BASE: Look("var(--series-1)", "triangle-up"),
     PATCHED: Look("var(--series-4)", "square"),
     CONTROL: Look("var(--series-0)", "wedge"),

@@ -4,6 +4,7 @@
 import json
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ import jinja2
 from markupsafe import Markup
 
 from ream.errors import BadUsage
-from ream.experiment import RUNNING
+from ream.experiment import RUNNING, shown
 from ream.measure.sample import Sample
 from ream.record.packed import lines_of
 from ream.record.record import Record
@@ -23,6 +24,8 @@ from ream.report.html.looks import Look, looks_of
 from ream.report.html.tables import HtmlTable
 from ream.report.limit import is_bound, limit_word, limit_words
 from ream.report.not_run import folded
+from ream.report.readers import for_readers
+from ream.report.short import main_variants
 from ream.report.table import (
     beside_words,
     how_to_read,
@@ -80,8 +83,8 @@ class Noisy(Value):
 
 def render(record: Record) -> str:
     """The complete page. Raises BadUsage or ReamError if the record's files are damaged."""
-    summary = Summary.from_object(record.run, source=str(record.path))
-    names = findings.main_variants(summary.rows)
+    summary = for_readers(Summary.from_object(record.run, source=str(record.path)))
+    names = main_variants(summary.rows)
     taken = _taken(record)
     verdicts = list(findings.verdicts(summary, names, taken))
     parts = _rows(summary, taken)
@@ -213,12 +216,12 @@ def _taken(record: Record) -> Mapping[str, Sequence[Sample]]:
     by_row: dict[str, list[Sample]] = defaultdict(list)
     for sample in record.samples():
         if sample.role == "variant":
-            by_row[sample.row].append(sample)
+            by_row[sample.row].append(replace(sample, subject=shown(sample.subject)))
     return by_row
 
 
 def _rows(summary: Summary, taken: Mapping[str, Sequence[Sample]]) -> list[RowPart]:
-    names, look = findings.main_variants(summary.rows), looks_of(summary.rows)
+    names, look = main_variants(summary.rows), looks_of(summary.rows)
     return [
         RowPart(
             row=row,
@@ -295,7 +298,7 @@ def _series(receipt: Mapping[str, Any]) -> Iterator[tuple[str, str, Texts]]:
                 for patch in (patches if isinstance(patches, list) else ())
             )
             words = f"{_at(entry, 'name') or '?'}, id {_at(entry, 'id') or '?'}"
-            yield str(variant), words, subjects
+            yield shown(str(variant)), words, subjects
 
 
 def _folded(receipt: Mapping[str, Any]) -> Iterator[Folded]:

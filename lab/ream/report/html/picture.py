@@ -15,6 +15,7 @@ from ream.record.record import Record
 from ream.report.contract import Summary
 from ream.report.html.charts import Chart, kinds
 from ream.report.html.curves import curves, kernel_before, unnamed
+from ream.report.readers import for_readers
 
 STYLE = Path(__file__).parent / "style.css"
 COLUMNS = 2
@@ -27,7 +28,7 @@ _WHOLE = ("$schema", "config", "datasets", "padding", "background")
 
 def render(record: Record) -> str:
     """The picture as SVG. Raises BadUsage if the record has no rows that form a curve."""
-    summary = Summary.from_object(record.run, source=str(record.path))
+    summary = for_readers(Summary.from_object(record.run, source=str(record.path)))
     found = list(curves(summary.rows, kernel_before(record.receipt)))
     if not found:
         raise BadUsage(f"{record.path.name}: no rows that differ in one number; there is no curve")

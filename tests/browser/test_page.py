@@ -14,6 +14,9 @@ from ream.record.packed import content_of, lines_of
 from shipped import RECORDS, unpacked
 
 # Each process that has these tests starts a browser.
+NAMES = {"published": "technique", "ream": "ours"}
+"""What readers see, by the names of records."""
+
 pytestmark = pytest.mark.xdist_group("browser")
 
 Opened = Callable[..., Page]
@@ -88,7 +91,7 @@ def test_the_plots_of_ratios_have_exactly_the_ratios_of_the_record(
             for point in points(page, f"row-{number}-ratio")
         }
         assert shown == {
-            name: (its["ratio"], its["low"], its["high"])
+            NAMES.get(name, name): (its["ratio"], its["low"], its["high"])
             for name, its in row["variants"].items()
             if name != "before"
         }
@@ -119,7 +122,7 @@ def test_the_plots_of_samples_have_every_sample_in_its_order(drawn: Opened, reco
         its = [one for one in taken if one["row"] == row["row"]]
         shown = sorted(points(page, f"row-{number}-drift-1"), key=lambda point: point["n"])
         assert [(point["name"], point["launch"], point["round"]) for point in shown] == [
-            (one["subject"], one["launch"], one["round"]) for one in its
+            (NAMES.get(one["subject"], one["subject"]), one["launch"], one["round"]) for one in its
         ]
         scale = its[0]["time_ns"] / shown[0]["value"]
         assert [point["value"] * scale for point in shown] == pytest.approx(
@@ -130,7 +133,7 @@ def test_the_plots_of_samples_have_every_sample_in_its_order(drawn: Opened, reco
 def test_the_plots_of_values_and_shares_have_those_of_the_record(drawn: Opened) -> None:
     page = drawn(ZONE_DEVICE)
     for number, row in enumerate(run_of(ZONE_DEVICE)["rows"], start=1):
-        variants = row["variants"]
+        variants = {NAMES.get(name, name): its for name, its in row["variants"].items()}
         shown = {p["name"]: p["value"] for p in points(page, f"row-{number}-value")}
         scale = variants["before"]["median"] / shown["before"]
         assert {name: shown[name] * scale for name in variants} == pytest.approx(

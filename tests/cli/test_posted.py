@@ -183,7 +183,7 @@ def test_a_series_alone_is_a_run_and_what_of_ours_does_not_apply_is_left_out_by_
     notes = [line for line in whole.out.splitlines() if line.startswith("not there")]
     # Of one base or the other `published` is the tree as it is, and needs no line.
     names = [line.split()[2] for line in notes]
-    assert [name for name in names if name != "published"] == ["before", "ream"]
+    assert [name for name in names if name != "published"] == ["before", "ours"]
     assert "before is the tree itself: 0001-" in notes[0]
     assert all("is left out: 0001-" in line for line in notes[1:])
     variants = [line.split()[1] for line in whole.out.splitlines() if line.startswith("variant")]

@@ -3,7 +3,6 @@
 
 import re
 import shlex
-import shutil
 import subprocess
 from pathlib import Path
 
@@ -11,7 +10,8 @@ import pytest
 
 from ream.cli import app
 from ream.manual.tree import pages
-from ream.paths import CHECKOUT, RECORDS
+from ream.paths import CHECKOUT
+from shipped import RECORDS, copied
 
 PAGE = (CHECKOUT / "README.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"^```\n(.*?)^```", PAGE, re.DOTALL | re.MULTILINE)
@@ -54,7 +54,7 @@ def test_a_command_in_a_sentence_explains_itself_or_does_it(
     """A name alone is one of a list. What has words besides is executed, on one record of all."""
     name, *words = line.split()
     if "docs/records" in words:
-        shutil.copytree(RECORDS / RECORD, tmp_path / RECORD)
+        copied(RECORDS / RECORD, tmp_path / RECORD)
         words[words.index("docs/records")] = str(tmp_path)
     does = words and not any(word.isupper() for word in words)  # FILE stands for a reader's
     how = () if does and name not in DRY else ("--dry-run",) if does else ("--help",)

@@ -35,7 +35,7 @@ def test_a_run_prints_only_its_table_and_keeps_a_record_that_prints_the_same(
     assert ran.code == 0, ran.err
     assert all(len(line) <= 100 for line in ran.out.splitlines())
     assert "small-256MB: 256 MiB, FS_DAX, order 0" in ran.out
-    for name in ("before", "published", "ream", "limit", "floor"):
+    for name in ("before", "technique", "ours", "limit", "floor"):
         assert f"\n  {name}" in ran.out
     (record,) = records.iterdir()
     assert {file.name for file in record.iterdir()} == {

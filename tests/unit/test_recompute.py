@@ -134,6 +134,7 @@ HANDLES_RECORDS_ONLY = {
     "ream.nearest",
     "ream.paths",
     "ream.record",
+    "ream.record.archive",
     "ream.record.journal",
     "ream.record.packed",
     "ream.record.record",

@@ -53,7 +53,7 @@ def test_what_a_step_executes_is_counted_to_the_digit(ream) -> None:
 def test_a_wrong_patch_ends_the_run_with_the_line_of_the_program(ream) -> None:
     said = ream("run", "mm", "--row", "fork-large", "--series", str(WRONG), *SMALL)
     assert said.code == 5, said.out + said.err
-    assert "after line 9" in said.err
+    assert "after line 8" in said.err
     assert "_refcount" in said.err
 
 

@@ -30,11 +30,11 @@ PARTIAL = ".partial-"
 
 UNUSED_DAYS = 30
 """What no run has wanted for so long is removed."""
-SPARE_BYTES = 10**10
+SPARE_BYTES = 5 * 10**9
 """What a disk should have left: with less of it, entries go sooner."""
 SOONEST_S = 3600.0
 """An entry that was used within this time stays, however full the disk is."""
-MOST_AT_ONCE = 4
+MOST_AT_ONCE = 2
 """So many entries go before another is made: each is a tree of many files, which takes seconds."""
 
 Step = Callable[[str], None]

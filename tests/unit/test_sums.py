@@ -76,7 +76,7 @@ def test_a_file_that_has_changed_is_refused_by_name(
 ) -> None:
     path = record.path
     flipped(path / name)
-    if form == "packed":  # by somebody who makes archives
+    if form == "packed":  # an archive that another tool has made
         add(tmp_path / "made.zip", path.name, as_files(path))
         path = tmp_path / path.name
     with pytest.raises(BadUsage, match=f"{name}: its SHA-256 is not that in {SUMS}") as said:

@@ -44,8 +44,8 @@ BEFORE_AGAIN = BEFORE + AGAIN
 PUBLISHED = "published"
 OURS = "ream"
 SHOWN: Mapping[str, str] = {PUBLISHED: "technique", OURS: "ours"}
-"""By its name in a record, what a variant is called for readers. The first is our implementation
-of what was published, and the second is no tool."""
+"""The name that readers see for each variant's name in records. `technique` is our implementation
+of what was published, and `ours` goes beyond it."""
 BASE = "base"
 """The base as it is, where `published` is without what the base has gained since."""
 RUNNING = "running"

@@ -55,7 +55,7 @@ def names_in(archive: Path) -> list[str]:
 
 
 def archives_of(directory: Path) -> Mapping[str, Path]:
-    """By the name of each archived record in a directory, its archive.
+    """Map the name of each archived record in a directory to its archive.
 
     Damaged archives are left out. A missing directory has no archives.
     """

@@ -27,7 +27,7 @@ OF_EACH = 10
 
 
 def work(site: Gathered, *, of_runs: bool) -> Mapping[str, int]:
-    """By the names of pages() that take long to make, how long: in rows of the page of a run."""
+    """Map the names of slow pages to their work, measured in rows of a page of a run."""
     rows = {one.path.name: len(its.rows) for one, its in site.records}
     runs = {f"{RUNS}/{one.name}.html": OF_EACH + rows[one.name] for one in site.newest if of_runs}
     judged = sum(len(one.table.rows) for one in site.published)

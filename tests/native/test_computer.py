@@ -299,6 +299,15 @@ p1 write a same=20480
 p1 madvise a mergeable
 wait 37ms
 """,
+    "a file that grows keeps to its part of the disk": """
+memory 64M 32M
+file l 4K large
+file d 4K disk
+pwrite l[512]
+fsync l
+pwrite d[0]
+fsync d
+""",
 }
 """Programs that once raised an alarm for what is right."""
 

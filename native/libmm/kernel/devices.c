@@ -133,12 +133,28 @@ int blk_status_to_errno(blk_status_t status)
 
 #define DISK_PAGES (1UL << 18)		/* of all files together */
 
+#define LEAST_PAGES (1UL << 12)		/* of a file, which may grow */
+
 static unsigned long nr_used_pages;
 
-/* Where a file's pages lie on the disk: behind one another. */
+/* Where a file's pages lie on the disk: one behind another. */
+struct extent {
+	unsigned long first, nr;
+};
+
+static struct extent *extent_of(const struct inode *inode)
+{
+	return inode->i_private;
+}
+
+static bool has_room(const struct inode *inode, loff_t end)
+{
+	return end <= extent_of(inode)->nr << PAGE_SHIFT;
+}
+
 static sector_t sector_of(const struct inode *inode, pgoff_t index)
 {
-	return ((unsigned long)inode->i_private + index) << (PAGE_SHIFT - SECTOR_SHIFT);
+	return (extent_of(inode)->first + index) << (PAGE_SHIFT - SECTOR_SHIFT);
 }
 
 void *page_on_disk(const struct inode *inode, pgoff_t index)
@@ -339,8 +355,11 @@ static int set_attributes(struct mnt_idmap *map, struct dentry *dentry, struct i
 {
 	struct inode *inode = d_inode(dentry);
 	loff_t end = i_size_read(inode);
-	int error = simple_setattr(map, dentry, its);
+	int error;
 
+	if (its->ia_valid & ATTR_SIZE && !has_room(inode, its->ia_size))
+		return -EFBIG;
+	error = simple_setattr(map, dentry, its);
 	if (!error && its->ia_valid & ATTR_SIZE)
 		forget_on_disk(inode, its->ia_size, end);
 	return error;
@@ -352,6 +371,8 @@ static long allocate(struct file *file, int mode, loff_t at, loff_t bytes)
 
 	if (mode & ~(FALLOC_FL_KEEP_SIZE | FALLOC_FL_PUNCH_HOLE))
 		return -EOPNOTSUPP;
+	if (!(mode & FALLOC_FL_PUNCH_HOLE) && !has_room(inode, at + bytes))
+		return -ENOSPC;
 	inode_lock(inode);
 	if (mode & FALLOC_FL_PUNCH_HOLE) {
 		filemap_invalidate_lock(inode->i_mapping);
@@ -363,6 +384,13 @@ static long allocate(struct file *file, int mode, loff_t at, loff_t bytes)
 	}
 	inode_unlock(inode);
 	return 0;
+}
+
+static ssize_t write_file(struct kiocb *iocb, struct iov_iter *from)
+{
+	if (!has_room(file_inode(iocb->ki_filp), iocb->ki_pos + iov_iter_count(from)))
+		return -ENOSPC;
+	return generic_file_write_iter(iocb, from);
 }
 
 static int sync_file(struct file *file, loff_t at, loff_t end, int data_only)
@@ -377,7 +405,7 @@ static int sync_file(struct file *file, loff_t at, loff_t end, int data_only)
 static const struct file_operations disk_file_operations = {
 	.fop_flags = FOP_DONTCACHE,
 	.read_iter = generic_file_read_iter,
-	.write_iter = generic_file_write_iter,
+	.write_iter = write_file,
 	.mmap = generic_file_mmap,
 	.fsync = sync_file,
 	.splice_read = filemap_splice_read,
@@ -422,11 +450,15 @@ static struct file_system_type disk_file_system = {
 int put_on_disk(struct file *file, unsigned long nr_pages)
 {
 	struct inode *inode = file_inode(file);
-	unsigned long room = round_up(nr_pages, HPAGE_PMD_NR);	/* folios may end behind the file */
+	/* Folios may end behind the file. */
+	unsigned long room = max(LEAST_PAGES, round_up(nr_pages, HPAGE_PMD_NR));
+	static struct extent extents[DISK_PAGES / LEAST_PAGES];
+	static unsigned int nr_extents;
 
 	if (nr_used_pages + room > DISK_PAGES)
 		return -ENOSPC;
-	inode->i_private = (void *)nr_used_pages;
+	extents[nr_extents] = (struct extent){ nr_used_pages, room };
+	inode->i_private = &extents[nr_extents++];
 	host_make_present(disk + (nr_used_pages << PAGE_SHIFT), nr_pages << PAGE_SHIFT);
 	nr_used_pages += room;
 	inode->i_op = &disk_inode_operations;

@@ -296,6 +296,8 @@ static bool may_go_on(struct process *process, unsigned long number, const char 
 		page_of(process, number)->is_poisoned = false;
 		return true;
 	}
+	if (is == SIGSEGV && page_of(process, number)->may_be_guarded)
+		return false;
 	if (is == SIGKILL || ((is == SIGBUS || is == -EAGAIN) && may_lack_page(process, number)))
 		return false;
 	if (is == -EAGAIN &&

@@ -152,6 +152,7 @@ struct user_page {
 	u8 is_followed : 1;
 	u8 is_written : 1;
 	u8 is_uffd_wp : 1;
+	u8 may_be_guarded : 1;
 };
 
 /* A page that was never written, of the same mapping. */

@@ -161,6 +161,9 @@ long step_pin(long number, long page, long nr, long flags)
 
 	if (page < 0 || nr <= 0 || page + nr > MOST_USER_PAGES)
 		return -EINVAL;
+	/* FOLL_LONGTERM is for pins alone. */
+	if (flags & PIN_STAYS && flags & PIN_GETS)
+		return -EINVAL;
 	for (done = 0; done < nr; done++) {
 		struct user_page *user = &process->pages[page + done];
 		struct pin *pin = pins;

@@ -18,7 +18,9 @@ SYSTEM_CALL(munlockall);
 SYSTEM_CALL(msync);
 SYSTEM_CALL(mincore);
 
-#define FIRST_GUARD_ADVICE 102	/* MADV_GUARD_INSTALL, which 6.12 does not have */
+/* Advice that 6.12 does not have. */
+#define GUARD_INSTALL 102
+#define GUARD_REMOVE 103
 
 bool tables_may_be_shared;
 
@@ -233,16 +235,21 @@ long step_madvise(long number, long page, long nr, long advice)
 	if (advice == MADV_POPULATE_WRITE)
 		end_uffd_wp_by_write(process, page, nr);
 	/* KSM merges pages without regard to it, and guard pages replace what was there. */
-	if (advice == MADV_MERGEABLE || advice >= FIRST_GUARD_ADVICE)
+	if (advice == MADV_MERGEABLE || advice >= GUARD_INSTALL)
 		end_uffd_wp(process, page, nr);
 	/* What fails may have been done in part. */
-	if (advice == MADV_DONTNEED || advice == MADV_DONTNEED_LOCKED || advice == MADV_FREE)
+	if (advice == MADV_DONTNEED || advice == MADV_DONTNEED_LOCKED || advice == MADV_FREE ||
+	    advice == GUARD_INSTALL)
 		see_discard(process, page, nr, false);
+	for (i = page; i < page + nr && advice == GUARD_INSTALL; i++)
+		process->pages[i].may_be_guarded = true;
 	error = call(__x64_sys_madvise, address_of_page(page), nr << PAGE_SHIFT, advice, 0, 0, 0);
 	if (!error && (advice == MADV_DONTNEED || advice == MADV_DONTNEED_LOCKED))
 		for (i = page; i < page + nr; i++)
 			if (goes_with(page, nr, i))
 				see_discard(process, i, 1, true);
+	for (i = page; i < page + nr && advice == GUARD_REMOVE && !error; i++)
+		process->pages[i].may_be_guarded = false;
 	if (advice == MADV_REMOVE)
 		end_uffd_wp_by_removal(process, page, nr);
 	/* Holes between mappings do not keep it from removing pages behind them. */

@@ -3,12 +3,14 @@
 
 import random
 
+import pytest
+
 from ream.program.near import MOST_RUNS, Near, in_few_runs
 from ream.program.often import some_often
 from ream.program.scene import resolve
 from ream.program.step import Program
 from ream.program.text import parse
-from ream.program.vary import SMALL, small, varied
+from ream.program.vary import SMALL, WITH_SECTIONS, small, varied
 
 LONG = parse(
     "memory 512M 256M\ncpus 2\nfile f 6M shmem\nswap 192M\n"
@@ -64,6 +66,12 @@ def test_a_small_computer_runs_the_same_steps_and_has_huge_pages() -> None:
     assert "set /sys/kernel/mm/transparent_hugepage/enabled madvise\n" in str(its)
     left = [str(step) for step in its if step.verb not in {"set", "memory"}]
     assert left == [str(step) for step in LONG if step.verb != "memory"]
+
+
+@pytest.mark.parametrize("step", ["p0 call offline x=1", "p0 mmap a9 9000 anon private rw"])
+def test_a_small_computer_has_a_section_to_take_out_and_room_for_mappings(step: str) -> None:
+    its = small(parse(f"{LONG}\n{step}"))
+    assert [its.steps[0].number(name) for name in ("node0", "node1")] == [*WITH_SECTIONS]
 
 
 def test_a_seed_of_dice_varies_a_program_in_one_way_and_others_in_others() -> None:

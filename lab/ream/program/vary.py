@@ -17,8 +17,10 @@ from ream.program.scene import Misplaced, Scene, without_misplaced
 from ream.program.step import Program, Step, new_step
 from ream.program.text import parse
 
-SMALL = (128 << 20, 128 << 20)
-"""Memory of the nodes, in bytes: with less, a node has none left for users."""
+SMALL, WITH_SECTIONS = (64 << 20, 32 << 20), (128 << 20, 128 << 20)
+"""Memory of the nodes, in bytes. What is taken out is a section of 128 MiB."""
+MOST_IN_SMALL = 8192
+"""Pages of all mappings of a program that runs with as little memory."""
 _HUGE_PAGES = "/sys/kernel/mm/transparent_hugepage/"
 _AS_LARGE = (
     ("enabled", "madvise"), ("defrag", "madvise"), ("use_zero_page", "1"),
@@ -35,7 +37,10 @@ MOST_DRAWN = 14
 
 def small(program: Program) -> Program:
     """The same steps on a computer with little memory; what they need is still there."""
-    sizes = {f"node{at}": nr for at, nr in enumerate(SMALL)}
+    takes_out = any(step.get("function") == "offline" for step in program)
+    nr = sum(step.number("nr") for step in program if step.verb in {"mmap", "hog"})
+    nodes = enumerate(WITH_SECTIONS if takes_out or nr > MOST_IN_SMALL else SMALL)
+    sizes = {f"node{at}": nr for at, nr in nodes}
     sets = [new_step("set", file=_HUGE_PAGES + name, value=value) for name, value in _AS_LARGE]
     steps = [one for one in program if one.verb != "memory" and one not in sets]
     at = sum(one.form.declares for one in steps)

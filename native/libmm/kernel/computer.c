@@ -68,6 +68,7 @@ unsigned long max_pfn_mapped;
 /* --- steps that declare: they are read before boot, and do nothing where they stand --- */
 
 #define MOST_NODE_FRAMES (LIBMM_MOST_RAM_BYTES >> PAGE_SHIFT)
+#define LEAST_NODE_FRAMES ((32UL << 20) >> PAGE_SHIFT)
 
 long step_memory(long node0, long node1, long node2, long node3)
 {
@@ -79,8 +80,8 @@ long step_memory(long node0, long node1, long node2, long node3)
 	computer.nr_nodes = 0;
 	for (node = 0; node < MOST_NODES && frames[node]; node++) {
 		if (frames[node] < 0 || frames[node] > MOST_NODE_FRAMES / MOST_NODES ||
-		    frames[node] % PAGES_PER_SECTION)
-			refuse("memory", "a node has whole 128 MiB, and at most 16 GiB");
+		    frames[node] % LEAST_NODE_FRAMES)
+			refuse("memory", "a node has whole 32 MiB, and at most 16 GiB");
 		computer.node_frames[computer.nr_nodes++] = frames[node];
 	}
 	if (!computer.nr_nodes)

@@ -12,6 +12,7 @@ from ream.program.aim import CORPUS_AT_ONCE, Aim
 from ream.program.changed import Name, Target
 from ream.program.explore import Corpus
 from ream.program.text import parse
+from ream.program.vary import small
 
 FORK, MOVE, RARE = (("mm/memory.o", name) for name in ("copy_page_range", "move", "rare"))
 BLOCKS: dict[Name, tuple[int, ...]] = {FORK: (0x100, 0x110), MOVE: (0x200,), RARE: (0x300,)}
@@ -96,3 +97,12 @@ def test_a_program_that_is_the_first_to_execute_changed_lines_is_mixed(aim: Aim)
     for attempt in islice(again, 40):
         again.learn(attempt, frozenset())
         assert not attempt.origin.startswith("seed 3 with ")
+
+
+def test_all_programs_have_little_memory_if_that_is_asked_for(aim: Aim) -> None:
+    its = target(FORK, blocks=(0, 1))
+    some = islice(aim.attempts(its, seed=7, in_small=True), 9)
+    usual = islice(aim.attempts(its, seed=7), 9)
+    for one, other in zip(some, usual, strict=True):
+        assert one.origin == other.origin
+        assert one.program == small(other.program)

@@ -207,8 +207,10 @@ def _second(asked: _Question, work: Path, aim: Aim, first: _Tried) -> _Tried | N
     pair = _Pair.of(asked, _configured(tree, name), work / name, name)
     if name == DISTRO:
         return _Tried.of(asked, pair, _attempts(asked, aim, pair))
-    # The same programs; which blocks of this pair they execute is seen as they run.
-    return _Tried.of(asked, pair, aim.attempts(target, asked.seed, met=frozenset()))
+    # The same programs; which blocks of this pair they execute is seen as they run. Free memory is
+    # poisoned there, which would take most of the time.
+    attempts = aim.attempts(target, asked.seed, met=frozenset(), in_small=True)
+    return _Tried.of(asked, pair, attempts)
 
 
 def _aim(asked: _Question, pair: _Pair) -> Aim:

@@ -156,10 +156,18 @@ class Aim:
         reached = frozenset[int]().union(*self.met.values())
         return frozenset(one for one in functions if self.code.numbers(frozenset([one])) & reached)
 
-    def attempts(self, target: Target, seed: int, met: frozenset[int] | None = None) -> "Attempts":
+    def attempts(
+        self,
+        target: Target,
+        seed: int,
+        met: frozenset[int] | None = None,
+        *,
+        in_small: bool = False,
+    ) -> "Attempts":
         """Programs without end, those first that execute some of what a series changes.
 
         met: the changed blocks that are known to be executed; None: those that the corpus does.
+        in_small: all run with little memory, for a computer that takes long to fill it.
         """
         programs = self.reaching(target), self._programs
         reached = frozenset[int]().union(*self.met.values())
@@ -168,7 +176,8 @@ class Aim:
         boot = frozenset.intersection(*self.met.values()) if self.met else frozenset[int]()
         own = self.code.numbers(target.functions)
         near = self._near((target.blocks & reached) - boot or (own & reached) - boot)
-        return Attempts(*programs, self._favoured(target), met, seed, near=near)
+        favoured = self._favoured(target)
+        return Attempts(*programs, favoured, met, seed, near=near, in_small=in_small)
 
     def _near(self, wanted: frozenset[int]) -> Near | None:
         """What makes short programs that execute these blocks, if there is a computer for it."""
@@ -190,7 +199,8 @@ class Attempts(Iterator[Attempt]):
     """Programs without end: some of a corpus with random ones between them, then mixtures.
 
     Between all of them are short ones near what is changed. met: of the changed blocks, those that
-    any program has executed so far. near: makes the short ones; None: there are none.
+    any program has executed so far. near: makes the short ones; None: there are none. in_small: all
+    have little memory.
     """
 
     def __init__(
@@ -202,8 +212,10 @@ class Attempts(Iterator[Attempt]):
         seed: int,
         *,
         near: Near | None = None,
+        in_small: bool = False,
     ) -> None:
         self._near, self._kinds = near, Counter[str]()
+        self._in_small = in_small
         self._reaching = list(reaching)
         self._programs = dict(programs)
         self._others = list(programs)
@@ -212,7 +224,8 @@ class Attempts(Iterator[Attempt]):
         self._its = self._made(seed)
 
     def __next__(self) -> Attempt:
-        return next(self._its)
+        its = next(self._its)
+        return replace(its, program=small(its.program)) if self._in_small else its
 
     def learn(self, attempt: Attempt, met: frozenset[int]) -> None:
         """Note which changed blocks a program has executed; one that is the first to is mixed."""

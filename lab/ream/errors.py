@@ -1,6 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """What can go wrong, one class per exit code; each text is the line the user reads."""
 
+import re
+
+_FAILED = re.compile(r": exit \d+: (.+)")
+"""What stands before the words of a tool, see `ream.command.run`."""
+
 
 class ReamError(Exception):
     """A tool we drive failed; base of every failure we foresaw."""
@@ -70,3 +75,9 @@ class WrongVariant(VariantFails, VerificationFailed):
 
 class UnhostedVariant(VariantFails, CannotRunHere):
     """The variant reached a part of the kernel that the native stage does not provide."""
+
+
+def in_a_line(cause: ReamError) -> str:
+    """Return what is to be told of an error in a line: of a tool that failed, what it said."""
+    said = _FAILED.search(str(cause))
+    return said[1] if said else str(cause).splitlines()[0]

@@ -8,7 +8,8 @@ import pytest
 
 from ream.experiment import named
 from ream.folders import names
-from ream.judge.session import Question, judge
+from ream.judge.question import Question
+from ream.judge.session import judge
 from ream.kernel.series import load_series
 from ream.progress import Reporter
 

@@ -11,7 +11,7 @@ from ream.errors import UnhostedVariant, WrongVariant
 from ream.experiment import PATCHED, named
 from ream.judge import first_wrong as first_wrong_module
 from ream.judge.first_wrong import first_wrong
-from ream.judge.session import Question
+from ream.judge.question import Question
 from ream.kernel.series import Patch, Series
 from ream.progress import Reporter
 from ream.session.request import Request

@@ -13,12 +13,12 @@ from judge_world import FORK, SERIES, counted, operation, reach
 from ream.errors import CannotRunHere, ReamError, UnhostedVariant, WrongVariant
 from ream.experiment import PATCHED, named
 from ream.judge import first_wrong as first_wrong_module
-from ream.judge import page, session
+from ream.judge import page, programs, session
 from ream.judge.judgement import CountedChange, Examined, Wrong
 from ream.judge.own_table import OwnVerdict, own_tables, own_verdicts
 from ream.judge.own_table import lines as own_lines
+from ream.judge.question import Question
 from ream.judge.reach import Reach
-from ream.judge.session import Question
 from ream.kernel.series import Series
 from ream.progress import Reporter
 from ream.report.contract import Counted
@@ -47,7 +47,7 @@ def world(monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[Request]]:
         tree = SimpleNamespace(label="a tree")
         monkeypatch.setattr(session, "fetch_tree", lambda *_, **__: tree)
         monkeypatch.setattr(session, "find_reach", lambda *_, **__: reach(*reached))
-        monkeypatch.setattr(session, "examine", lambda *_, **__: Examined(("f",)))
+        monkeypatch.setattr(programs, "examine", lambda *_, **__: Examined(("f",)))
         monkeypatch.setattr(session, "emulator_version", lambda: "qemu")
         monkeypatch.setattr(session, "run_session", session_of)
         monkeypatch.setattr(first_wrong_module, "run_session", session_of)
@@ -70,7 +70,7 @@ def test_what_is_wrong_in_any_of_mm_ends_the_judgement(
     asked = world(lambda _: pytest.fail("it ran"), FORK)
     wrong = Wrong("mm", ("after `p0 fork p1`: rss is 1",), (1, "change 1"))
     whole = Examined(("copy_pte",), 3, 2, 7, 210, wrong=wrong)
-    monkeypatch.setattr(session, "examine", lambda *_, **__: whole)
+    monkeypatch.setattr(programs, "examine", lambda *_, **__: whole)
     its = session.judge(question(tmp_path, minutes=1.0), Reporter(quiet=True))
     assert (its.exit_code, its.wrong, its.reach, asked) == (5, wrong, None, [])
     assert "WRONG: after `p0 fork p1`: rss is 1. It begins with patch 1" in page.sentence(its)
@@ -81,7 +81,7 @@ def test_what_compiles_to_the_same_needs_no_more(
     tmp_path: Path, world: Callable[..., list[Request]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked = world(lambda _: pytest.fail("it ran"), FORK)
-    monkeypatch.setattr(session, "examine", lambda *_, **__: Examined(same=True))
+    monkeypatch.setattr(programs, "examine", lambda *_, **__: Examined(same=True))
     its = session.judge(question(tmp_path, minutes=1.0), Reporter(quiet=True))
     assert (its.exit_code, its.reach, asked) == (0, None, [])
     assert page.sentence(its).startswith("Nothing changes: each file that it touches compiles")
@@ -94,7 +94,7 @@ def test_a_kernel_that_cannot_be_hosted_as_a_whole_is_judged_by_rows(
         raise ReamError("mm/x.o: exit 2: no such file")
 
     world(lambda _: pytest.fail("it ran"))
-    monkeypatch.setattr(session, "examine", fails)
+    monkeypatch.setattr(programs, "examine", fails)
     its = session.judge(question(tmp_path, minutes=1.0), Reporter(quiet=True))
     assert (its.exit_code, its.whole) == (4, None)
 
@@ -346,3 +346,25 @@ def test_a_time_that_counts_do_not_back_is_taken_twice(
     assert len({request.seed for request in asked[1:]}) == nr_runs
     changed = len(effects) > 1 and effects[0] != effects[1]
     assert any("at first" in note for note in its.notes) == changed
+
+
+def test_further_programs_run_before_rows_are_timed_and_may_be_wrong(
+    tmp_path: Path, world: Callable[..., list[Request]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wrong = Wrong("mm", ("after `p0 fork p1`: rss is 1",), (1, "change 1"))
+    its = {False: Examined(("f",), 3, 1, 7, 210), True: Examined(("f",), 3, 2, 9, 90, wrong=wrong)}
+    seeds: list[int] = []
+
+    def examine(*_: Any, seed: int, within_s: float, is_further: bool, **__: Any) -> Examined:
+        seeds.append(seed)
+        assert within_s == (12.0 if is_further else 10.0)
+        return its[is_further]
+
+    world(lambda _: pytest.fail("it ran"))
+    monkeypatch.setattr(programs, "examine", examine)
+    said = session.judge(question(tmp_path, minutes=1.0), Reporter(quiet=True))
+    assert (said.exit_code, said.wrong, len(set(seeds))) == (5, wrong, 2)
+    assert said.whole is not None
+    assert (said.whole.nr_entered, said.whole.nr_programs, said.whole.nr_steps) == (2, 16, 300)
+    quick = session.judge(question(tmp_path, minutes=0.0), Reporter(quiet=True))
+    assert (quick.exit_code, quick.wrong, len(seeds)) == (4, None, 3)

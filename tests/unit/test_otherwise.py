@@ -8,7 +8,7 @@ import pytest
 
 from ream.errors import UnhostedVariant, WrongVariant
 from ream.experiment import IMPLIED, PATCHED, named
-from ream.judge.session import Question
+from ream.judge.question import Question
 from ream.kernel.series import Patch, Series
 from ream.measure.plan import Launch
 from ream.progress import Reporter

@@ -106,3 +106,8 @@ def test_all_programs_have_little_memory_if_that_is_asked_for(aim: Aim) -> None:
     for one, other in zip(some, usual, strict=True):
         assert one.origin == other.origin
         assert one.program == small(other.program)
+
+
+def test_further_programs_are_none_of_the_corpus(aim: Aim) -> None:
+    its = target(FORK, blocks=(0, 1))
+    assert not {one.origin for one in islice(aim.attempts(its, 7, only_new=True), 9)} & set(MET)

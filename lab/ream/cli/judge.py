@@ -35,7 +35,7 @@ from ream.plain import plain
 
 if TYPE_CHECKING:
     from ream.judge.judgement import Judgement
-    from ream.judge.session import Question
+    from ream.judge.question import Question
 
 ENDS = {
     kind.exit_code: kind for kind in (ClaimFails, CannotRunHere, Inconclusive, VerificationFailed)
@@ -82,7 +82,8 @@ def judge(
             max=24 * 60,
             rich_help_panel=NATIVE,
             help="How long to look for memory that is wrong with random programs and mixtures, in"
-            " all. Half of it is for all of mm/.",
+            " all. Half of it is for all of mm/, and a fifth of --minutes follows before rows are"
+            " timed.",
         ),
     ] = 1.0,
     quick: Annotated[
@@ -292,7 +293,7 @@ def _tell(
 def _upgrade(from_: str, to: str, *, seed: int | None) -> "Question":
     """What is asked of two kernels, each a version or a kernel source."""
     from ream.folders import base_names  # noqa: PLC0415
-    from ream.judge.session import Question  # noqa: PLC0415
+    from ream.judge.question import Question  # noqa: PLC0415
     from ream.kernel.base import LATEST_BASE  # noqa: PLC0415
     from ream.kernel.series import Series  # noqa: PLC0415
 
@@ -378,7 +379,7 @@ def _question(
     seed: int | None,
 ) -> "Question":
     """What is asked, with a series that is read and the kernel source that it is for."""
-    from ream.judge.session import Question  # noqa: PLC0415
+    from ream.judge.question import Question  # noqa: PLC0415
     from ream.kernel.series import mails_of  # noqa: PLC0415
 
     if base_ref is not None:

@@ -7,7 +7,7 @@ the noise of two copies of the same kernel. Counts are exact, and say nothing of
 
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any, Literal, get_args
+from typing import Any, Literal, Self, get_args
 
 from ream.counted import counted
 from ream.errors import CannotRunHere, ClaimFails, Inconclusive, VerificationFailed
@@ -320,6 +320,18 @@ class Examined:
     reached: tuple[Reach, ...] = ()
     files: tuple[str, ...] = ()
     config: str | None = None
+
+    def with_further(self, its: Self) -> Self:
+        """The same with what further programs showed, which ran on the same code."""
+        executes_more = its if its.nr_entered > self.nr_entered else self
+        return replace(
+            executes_more,
+            nr_programs=self.nr_programs + its.nr_programs,
+            nr_steps=self.nr_steps + its.nr_steps,
+            differs=self.differs or its.differs,
+            wrong=its.wrong,
+            reached=self.reached,
+        )
 
     def words(self) -> str:
         """What was done, in a sentence."""

@@ -18,8 +18,8 @@ from ream.judge.judgement import (
     Operation,
     Outcome,
 )
+from ream.judge.question import Question
 from ream.judge.reach import shortened
-from ream.judge.session import Question
 from ream.judge.unexamined import unexamined
 from ream.kernel.variant import try_to_apply
 from ream.plain import plain

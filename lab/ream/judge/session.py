@@ -5,7 +5,6 @@ Every part is a run like any other, with a record of its own; nothing is measure
 """
 
 import os
-import re
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -17,7 +16,7 @@ from typing import Any
 from ream.command import require
 from ream.count.emulator import emulator_version
 from ream.counted import counted
-from ream.errors import BadUsage, CannotRunHere, ReamError, VerificationFailed
+from ream.errors import CannotRunHere, ReamError, VerificationFailed, in_a_line
 from ream.experiment import BEFORE, CONTROL, IMPLIED, PATCHED, Experiment, named
 from ream.judge.first_wrong import first_wrong, of_series
 from ream.judge.guest import run_guests
@@ -34,6 +33,8 @@ from ream.judge.judgement import (
 from ream.judge.listings import listings
 from ream.judge.own_table import OwnVerdict, own_tables, own_verdicts
 from ream.judge.own_table import lines as own_lines
+from ream.judge.programs import search_first, search_further
+from ream.judge.question import Question
 from ream.judge.reach import Reach, WholeReach, find_reach
 from ream.judge.urgency import (
     FIRST_LAUNCHES,
@@ -42,10 +43,9 @@ from ream.judge.urgency import (
     rows_in_time,
     rows_to_try,
 )
-from ream.judge.whole import NAME, examine
 from ream.kernel.confine import building
 from ream.kernel.series import Series, prefixes
-from ream.kernel.source import Tree, Wanted, fetch_tree
+from ream.kernel.source import Tree, fetch_tree
 from ream.measure.stable import Stable
 from ream.progress import Reporter
 from ream.published import Table
@@ -72,68 +72,8 @@ FIRST_SHARE = 2 / 3
 """Of the time of an experiment; the rest is for rows that are timed again."""
 BACKED_BY: Mapping[str, Sequence[str]] = {"slower": ("more",), "faster": ("fewer",)}
 """By effect of a time, what counts say where they say the same."""
-WHOLE_SHARE, LEAST_WHOLE_S = 0.5, 10.0
-"""Of the minutes of --verify-minutes, for all of mm/; seconds that this takes at least."""
 LEAST_MINUTES = 0.25
 """Less than that is not worth a start."""
-
-_FAILED = re.compile(r": exit \d+: (.+)")
-"""What stands before the words of a tool, see `ream.command.run`."""
-
-
-@dataclass(frozen=True)
-class Question:
-    """What is to be judged, and how long that may take."""
-
-    series: Series
-    tree: Wanted
-    runs: Path
-    cache: Path
-    seed: int
-    minutes: float = 0.0
-    """For all of it; what building, verifying and counting leave is for timing, TIMED_SHARE at
-    least. 0: nothing is timed."""
-    per_patch: bool = False
-    verify_minutes: float = 0.0
-    """How long random mixtures are tried, in all, after those that every run tries."""
-    command: str = ""
-    to: Wanted = None
-    """For an upgrade, the kernel source that is judged, and the series is then empty."""
-    confined: bool = True
-    """Whether what is run is kept from all that it does not need."""
-    listings: bool = False
-    """Whether functions that change are listed, each instruction with how often it is executed."""
-    quick: bool = False
-    """Whether programs on all of mm/ are all that is run: no row is verified, counted or timed."""
-    guests: bool = False
-    """Whether the kernel's own tests are run in guests, too."""
-    ids: frozenset[str] = frozenset()
-    """Of the mails of the series' thread, as far as they are known."""
-    reproduce: str = ""
-    """The command line for others: without a path of this machine."""
-    strict: bool = False
-    """Whether a loss ends with exit status 1 however small it is and whatever others gain."""
-
-    def timed(self, minutes: float, *, per_patch: bool, runs: Path) -> "Question":
-        """The same question, to be answered in another time, with records elsewhere."""
-        return replace(self, minutes=minutes, per_patch=per_patch, runs=runs)
-
-    def request(self, experiment: Experiment, variants: Sequence[Variant]) -> Request:
-        """A run of an experiment in the native stage."""
-        return Request(
-            experiment=experiment,
-            stage="native",
-            variants=tuple(variants),
-            tree=self.tree,
-            threads=None,
-            seed=self.seed,
-            runs=self.runs,
-            cache=self.cache,
-            command=self.command,
-            asked=True,
-            measure_anyway=True,
-            confined=self.confined,
-        )
 
 
 @dataclass
@@ -172,7 +112,7 @@ def judge(asked: Question, reporter: Reporter) -> Judgement:
     began = time.monotonic()
     tree = fetch_tree(asked.tree, cache=asked.cache, step=reporter.step)
     to = asked.to and fetch_tree(asked.to, cache=asked.cache, step=reporter.step)
-    whole = None if to else _whole(asked, tree, reporter)
+    whole = None if to else search_first(asked, tree, reporter)
     if whole is not None and (whole.wrong or whole.same or asked.quick):
         return _judgement(asked, tree, whole=whole, wrong=whole.wrong)
     reach = _reach(asked, tree, to or None, whole, reporter)
@@ -192,6 +132,9 @@ def judge(asked: Question, reporter: Reporter) -> Judgement:
             break
     if wrong is None and asked.guests:
         wrong = _boot(judging, reach, tree, to or tree)
+    if wrong is None and whole is not None:
+        whole = search_further(asked, tree, whole, reporter)
+        wrong = whole.wrong
     if wrong is None:
         wrong = _time(judging, reach.reached)
     return _judgement(
@@ -226,31 +169,6 @@ def _judgement(asked: Question, tree: Tree, **found: Any) -> Judgement:
         strict=asked.strict,
         **found,
     )
-
-
-def _whole(asked: Question, tree: Tree, reporter: Reporter) -> Examined | None:
-    """What programs on a computer of all of mm/ show; None if this kernel cannot be hosted so.
-
-    Raises DoesNotApply and DoesNotCompile for a patch.
-    """
-    within_s = max(asked.verify_minutes * S_PER_MINUTE * WHOLE_SHARE, LEAST_WHOLE_S)
-    try:
-        with building(confined=asked.confined):
-            return examine(
-                asked.series,
-                tree,
-                within_s=within_s,
-                seed=asked.seed,
-                cache=asked.cache,
-                reporter=reporter,
-            )
-    except BadUsage:
-        raise
-    except ReamError as cause:
-        if asked.quick:
-            raise CannotRunHere(f"--quick: {NAME} is not hosted: {_why(cause)}") from cause
-        reporter.step(f"{NAME}: not hosted: {_why(cause)}")
-        return None
 
 
 def _reach(
@@ -336,9 +254,9 @@ def _count(judging: _Judging, reach: Reach, *, per_patch: bool) -> Wrong | None:
         if of_series(cause):
             return _wrong(judging, request, str(cause))
         if per_patch:
-            judging.notes.append(f"{reach.experiment}: not patch by patch: {_why(cause)}")
+            judging.notes.append(f"{reach.experiment}: not patch by patch: {in_a_line(cause)}")
             return _count(judging, reach, per_patch=False)
-        why = judging.unhosted[reach.experiment] = _why(cause)
+        why = judging.unhosted[reach.experiment] = in_a_line(cause)
         reporter.step(f"{reach.experiment}: cannot be run with it: {why}")
         return None
     if PATCHED in outcome.summary.wrong:
@@ -354,12 +272,6 @@ def _count(judging: _Judging, reach: Reach, *, per_patch: bool) -> Wrong | None:
     if asked.listings and judging.counts:
         judging.listings += listings(request, judging.operations, reporter)
     return None
-
-
-def _why(cause: ReamError) -> str:
-    """What is to be told of an error in a line: of a tool that failed, what it said."""
-    said = _FAILED.search(str(cause))
-    return said[1] if said else str(cause).splitlines()[0]
 
 
 def _wrong(judging: _Judging, request: Request, said: str) -> Wrong:
@@ -504,7 +416,7 @@ def _time_one(judging: _Judging, reach: Reach, minutes: float) -> Wrong | None:
         if of_series(cause):
             request = asked.request(whole.resized(launches=1, rounds=1), ())
             return _wrong(judging, request, str(cause))
-        judging.notes.append(f"{whole.name}: not timed: {_why(cause)}")
+        judging.notes.append(f"{whole.name}: not timed: {in_a_line(cause)}")
         return None
     if (said := controls(outcome.summary)) is not None:
         judging.controls.append(f"{whole.name}: {said}")

@@ -59,6 +59,7 @@ class _Question:
     seed: int
     cache: Path
     reporter: Reporter
+    is_further: bool
 
 
 @dataclass(frozen=True)
@@ -117,19 +118,27 @@ class _Tried:
 
 
 def examine(
-    series: Series, tree: Tree, *, within_s: float, seed: int, cache: Path, reporter: Reporter
+    series: Series,
+    tree: Tree,
+    *,
+    within_s: float,
+    seed: int,
+    cache: Path,
+    reporter: Reporter,
+    is_further: bool = False,
 ) -> Examined:
     """Run programs on computers with and without a series until one is wrong, or time is over.
 
     within_s: how long they run: half of it as the kernel was asked for, and then with the kernel's
-    own assertions. What was found is then made short. Raises DoesNotApply and DoesNotCompile for a
-    patch, and ReamError if the tree cannot be hosted.
+    own assertions. What was found is then made short. is_further: the programs of the corpus have
+    run, and only those drawn by the seed do. Raises DoesNotApply and DoesNotCompile for a patch,
+    and ReamError if the tree cannot be hosted.
     """
     files = frozenset(file for one in series.patches for file in changed_files(one.body))
     with patched_files(series.patches, tree, cache=cache) as place:
         if not undecided_files(files, tree.path, place, ()):
             return Examined(same=True)
-    asked = _Question(series, files, within_s / 2, seed, cache, reporter)
+    asked = _Question(series, files, within_s / 2, seed, cache, reporter, is_further)
     with tempfile.TemporaryDirectory(prefix="ream-judge-") as name:
         work = Path(name)
         first = _Pair.of(asked, tree, work / "asked")
@@ -147,7 +156,7 @@ def examine(
             if second is not None:
                 examined = _with_more(examined, second)
                 tried = second if second.is_wrong else tried
-        if not tried.is_wrong:
+        if not tried.is_wrong and not is_further:
             reporter.step(f"{NAME}: finding rows that execute what is changed")
             rows = reached(pair.base, pair.code, pair.target, cache) if pair is first else ()
             examined = replace(examined, reached=tuple(rows))
@@ -209,7 +218,8 @@ def _second(asked: _Question, work: Path, aim: Aim, first: _Tried) -> _Tried | N
         return _Tried.of(asked, pair, _attempts(asked, aim, pair))
     # The same programs; which blocks of this pair they execute is seen as they run. Free memory is
     # poisoned there, which would take most of the time.
-    attempts = aim.attempts(target, asked.seed, met=frozenset(), in_small=True)
+    seed, only_new = asked.seed, asked.is_further
+    attempts = aim.attempts(target, seed, met=frozenset(), in_small=True, only_new=only_new)
     return _Tried.of(asked, pair, attempts)
 
 
@@ -224,13 +234,13 @@ def _attempts(asked: _Question, aim: Aim, pair: _Pair) -> Attempts:
     aim: of the configuration that was asked for. Programs that execute the changed functions there
     do so elsewhere. If none does, the corpus has to run there, which takes a minute once.
     """
-    functions = pair.target.functions
+    functions, seed, only_new = pair.target.functions, asked.seed, asked.is_further
     if pair.config is None:
-        return aim.attempts(pair.target, asked.seed)
+        return aim.attempts(pair.target, seed, only_new=only_new)
     if aim.executed(functions):
         only = Target(functions, frozenset())
-        return aim.attempts(only, asked.seed, met=frozenset())
-    return _aim(asked, pair).attempts(pair.target, asked.seed)
+        return aim.attempts(only, seed, met=frozenset(), only_new=only_new)
+    return _aim(asked, pair).attempts(pair.target, seed, only_new=only_new)
 
 
 def _configured(tree: Tree, name: str) -> Tree:

@@ -163,11 +163,13 @@ class Aim:
         met: frozenset[int] | None = None,
         *,
         in_small: bool = False,
+        only_new: bool = False,
     ) -> "Attempts":
         """Programs without end, those first that execute some of what a series changes.
 
         met: the changed blocks that are known to be executed; None: those that the corpus does.
-        in_small: all run with little memory, for a computer that takes long to fill it.
+        in_small: all run with little memory, for a computer that takes long to fill it. only_new:
+        the programs of the corpus have run.
         """
         programs = self.reaching(target), self._programs
         reached = frozenset[int]().union(*self.met.values())
@@ -177,7 +179,9 @@ class Aim:
         own = self.code.numbers(target.functions)
         near = self._near((target.blocks & reached) - boot or (own & reached) - boot)
         favoured = self._favoured(target)
-        return Attempts(*programs, favoured, met, seed, near=near, in_small=in_small)
+        return Attempts(
+            *(*programs, favoured, met, seed), near=near, in_small=in_small, only_new=only_new
+        )
 
     def _near(self, wanted: frozenset[int]) -> Near | None:
         """What makes short programs that execute these blocks, if there is a computer for it."""
@@ -200,7 +204,7 @@ class Attempts(Iterator[Attempt]):
 
     Between all of them are short ones near what is changed. met: of the changed blocks, those that
     any program has executed so far. near: makes the short ones; None: there are none. in_small: all
-    have little memory.
+    have little memory. only_new: those of the corpus are left out.
     """
 
     def __init__(
@@ -213,9 +217,10 @@ class Attempts(Iterator[Attempt]):
         *,
         near: Near | None = None,
         in_small: bool = False,
+        only_new: bool = False,
     ) -> None:
         self._near, self._kinds = near, Counter[str]()
-        self._in_small = in_small
+        self._in_small, self._only_new = in_small, only_new
         self._reaching = list(reaching)
         self._programs = dict(programs)
         self._others = list(programs)
@@ -255,7 +260,7 @@ class Attempts(Iterator[Attempt]):
             self._near.add(attempt.origin, attempt.program)
 
     def _made(self, seed: int) -> Iterator[Attempt]:
-        first = self._reaching[:MOST_REACHING]
+        first = [] if self._only_new else self._reaching[:MOST_REACHING]
         corpus = (Attempt(name, self._programs[name]) for name in first)
         seeds = iter(range(seed, seed + (1 << 31)))
         while some := tuple(islice(corpus, CORPUS_AT_ONCE)):

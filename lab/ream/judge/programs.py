@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Programs on all of mm/ within a judgement: few at first, and many once rows are counted.
+
+What is wrong in an obvious way is known within a minute, and the rest of a judgement is not waited
+for. What is not gets more of the time that a judgement takes anyway.
+"""
+
+from dataclasses import replace
+
+from ream.errors import BadUsage, CannotRunHere, ReamError, in_a_line
+from ream.judge.judgement import Examined
+from ream.judge.question import Question
+from ream.judge.urgency import S_PER_MINUTE
+from ream.judge.whole import NAME, examine
+from ream.kernel.confine import building
+from ream.kernel.source import Tree
+from ream.progress import Reporter
+
+FIRST_SHARE, LEAST_FIRST_S = 0.5, 10.0
+"""Of the minutes of --verify-minutes, at first; seconds that this takes at least."""
+FURTHER_SHARE = 0.2
+"""Of the minutes of a judgement, before rows are timed."""
+FURTHER_SEEDS = 1 << 20
+"""So far behind the first seed are those of further programs."""
+
+
+def search_first(asked: Question, tree: Tree, reporter: Reporter) -> Examined | None:
+    """What programs on a computer of all of mm/ show; None if this kernel cannot be hosted so.
+
+    Raises DoesNotApply and DoesNotCompile for a patch.
+    """
+    within_s = max(asked.verify_minutes * S_PER_MINUTE * FIRST_SHARE, LEAST_FIRST_S)
+    try:
+        found = _examined(asked, tree, reporter, within_s)
+    except BadUsage:
+        raise
+    except ReamError as cause:
+        if asked.quick:
+            raise CannotRunHere(f"--quick: {NAME} is not hosted: {in_a_line(cause)}") from cause
+        reporter.step(f"{NAME}: not hosted: {in_a_line(cause)}")
+        return None
+    reporter.step(f"{NAME}: {found.words()}")
+    return found
+
+
+def search_further(asked: Question, tree: Tree, first: Examined, reporter: Reporter) -> Examined:
+    """The same with what further programs show, if the judgement has time for them."""
+    within_s = asked.minutes * S_PER_MINUTE * FURTHER_SHARE
+    if not within_s or not first.functions:
+        return first
+    reporter.step(f"{NAME}: running further programs for {within_s:.0f} s")
+    asked = replace(asked, seed=asked.seed + FURTHER_SEEDS)
+    return first.with_further(_examined(asked, tree, reporter, within_s, is_further=True))
+
+
+def _examined(
+    asked: Question, tree: Tree, reporter: Reporter, within_s: float, *, is_further: bool = False
+) -> Examined:
+    with building(confined=asked.confined):
+        return examine(
+            asked.series,
+            tree,
+            within_s=within_s,
+            seed=asked.seed,
+            cache=asked.cache,
+            reporter=reporter,
+            is_further=is_further,
+        )

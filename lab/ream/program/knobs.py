@@ -10,7 +10,7 @@ _FOLDERS = """
 /proc/sys/vm
   swappiness 0 60 200
   page-cluster 0 3 5
-  overcommit_memory 0 1
+  overcommit_memory 0 1 2
   overcommit_ratio 50
   overcommit_kbytes 0
   zone_reclaim_mode 0 1 7
@@ -40,6 +40,14 @@ _FOLDERS = """
   numa_zonelist_order node
   min_unmapped_ratio 1 50
   min_slab_ratio 5
+  max_map_count 12 65530
+  admin_reserve_kbytes 0 8192
+  user_reserve_kbytes 0 65536
+  oom_dump_tasks 0 1
+  enable_soft_offline 0 1
+  dirty_expire_centisecs 100 3000
+  defrag_mode 0 1
+  movable_gigantic_pages 0 1
 /sys/kernel/mm/ksm
   run 0 1 1 2
   pages_to_scan 100 1000
@@ -83,6 +91,16 @@ _FOLDERS = """
   hugepages-64kB/stats/nr_anon
   hugepages-64kB/stats/swpout
   hugepages-64kB/stats/split
+  hugepages-64kB/stats/split_failed
+  hugepages-64kB/stats/split_deferred
+  hugepages-64kB/stats/nr_anon_partially_mapped
+  hugepages-64kB/stats/anon_fault_fallback
+  hugepages-64kB/stats/anon_fault_fallback_charge
+  hugepages-64kB/stats/shmem_alloc
+  hugepages-64kB/stats/shmem_fallback
+  hugepages-64kB/stats/swpin
+  hugepages-64kB/stats/swpout_fallback
+  hugepages-64kB/stats/zswpout
 /sys/kernel/mm/transparent_hugepage/khugepaged
   defrag 0 1
   max_ptes_none 0 511
@@ -114,14 +132,20 @@ _FOLDERS = """
   lru_gen/min_ttl_ms 0 1000
   swap/vma_ra_enabled 0 1
   numa/demotion_enabled 0 1
-  mempolicy/weighted_interleave/node0 3
+  mempolicy/weighted_interleave/node0 0 3
+  mempolicy/weighted_interleave/node1 1 255
+  mempolicy/weighted_interleave/auto 0 1
 /sys/kernel/slab/kmalloc-64
   min_partial 5
   cpu_partial 0 30
   shrink 1
+  validate 1
   remote_node_defrag_ratio 100
   aliases
   align
+  sanity_checks
+  red_zone
+  total_objects
   order
   objs_per_slab
   object_size

@@ -16,6 +16,7 @@ from ream.cli.helped import COMMANDS as GROUPS
 from ream.manual import roff
 from ream.manual.tree import Page, pages
 from ream.paths import CHECKOUT, EXPERIMENTS
+from ream.program.grammar import FORMS
 
 PAGES = pages(app)
 COMMANDS = {page.name: page for page in PAGES if page.name}
@@ -192,3 +193,12 @@ def test_a_shell_completes(shell: str, line: str, offered: str, tmp_path: Path) 
         capture_output=True, text=True, timeout=60, check=False,
     )  # fmt: skip
     assert offered in said.stdout, said.stderr
+
+
+def test_every_step_of_a_program_is_listed_and_so_are_the_words_that_it_takes(ream) -> None:
+    said = ream("help", "steps")
+    assert said.code == 0
+    for form in FORMS.values():
+        assert re.search(rf"(?m)^  (pN )?{form.verb}( |$)", said.out)
+    for word in ("guard-install", "weighted-interleave", "shmem"):
+        assert word in said.out

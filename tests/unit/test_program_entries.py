@@ -31,3 +31,11 @@ def test_an_alarm_keeps_its_words_and_explains_its_entries() -> None:
     stale = "0x1000 is writable in a VMA that is not: 0x201003"
     assert decoded(stale) == f"{stale} (present, writable, frame 0x201)"
     assert decoded("NR_FILE_PAGES of node 0 is 1") == "NR_FILE_PAGES of node 0 is 1"
+
+
+def test_what_a_process_reads_is_said_once_if_both_ends_of_the_page_are_the_same() -> None:
+    text = "process 0 reads {} and {} in page 0x7, where 0x0 was written"
+    same = "process 0 reads 0x5 in page 0x7, where 0x0 is right"
+    assert decoded(text.format("0x5", "0x5")) == same
+    torn = "process 0 reads 0x5 at the beginning and 0x0 at the end in page 0x7, where 0x0 is right"
+    assert decoded(text.format("0x5", "0x0")) == torn

@@ -87,7 +87,7 @@ def test_a_program_in_which_something_is_wrong_is_put_aside(
     poison = parse(MAP + "p0 write a\np0 uffd_register a missing\np0 uffd_poison a\n")
     monkeypatch.setattr(explorer, "_draw", lambda _: ("seed 1", poison))
     said, *_ = explored(explorer, 0.2)
-    assert said.startswith("seed 1: WRONG after line 4: a page is lost; ")
+    assert said.startswith("seed 1: WRONG: a page is lost; ")
     path = explorer.corpus.folder / WRONG / "001.program"
     assert path.read_text().splitlines()[-1].startswith("p0 uffd_poison")
     assert "write" not in path.read_text()

@@ -254,6 +254,7 @@ def _print(
         print(json.dumps(its))
         return
     from ream.program.entries import decoded  # noqa: PLC0415
+    from ream.program.ran import place  # noqa: PLC0415
 
     if differs:
         print(f"the base differs after line {differs[0]}: {differs[1]}")
@@ -265,6 +266,6 @@ def _print(
         return
     print(program, end="")
     for line, text in ran.alarms[:MOST_ALARMS]:
-        print(f"WRONG after line {line}: {decoded(text)}")
+        print(f"WRONG {place(line, program)}: {decoded(text)}")
     if len(ran.alarms) > MOST_ALARMS:
         print(f"and {counted(len(ran.alarms) - MOST_ALARMS, 'further alarm')}")

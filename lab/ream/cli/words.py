@@ -15,7 +15,15 @@ from ream.nearest import hint
 from ream.width import width
 
 GLOSSARY = Path(__file__).parents[1] / "glossary.toml"
-ALL = "words"
+ALL, STEPS = "words", "steps"
+
+STEPS_HEAD = (
+    "A line of a program is a step. Words in capitals are names and numbers that you choose, those"
+    " in brackets may be left out, and | stands between words of which one is written. pN is a"
+    " process: p0 is there from the beginning, and `p0 fork p1` makes another. AREA is what mmap"
+    " named: a, a[3] or a[3:9] for some of its pages. What describes the computer (memory, cpus,"
+    " file, swap) comes first."
+)
 
 
 def glossary() -> Mapping[str, Mapping[str, str]]:
@@ -26,7 +34,7 @@ def glossary() -> Mapping[str, Mapping[str, str]]:
 def _subjects(incomplete: str) -> list[str]:
     group: Any = typer.main.get_command(app)
     meanings = (word for part in glossary().values() for word in part)
-    known = dict.fromkeys((ALL, *group.commands, *meanings))
+    known = dict.fromkeys((ALL, STEPS, *group.commands, *meanings))
     return [one for one in known if one.startswith(incomplete)]
 
 
@@ -35,12 +43,15 @@ def help_(
     context: typer.Context,
     subject: Annotated[
         str | None,
-        typer.Argument(help="A command, words, or one word of it.", autocompletion=_subjects),
+        typer.Argument(
+            help="A command, words, one word of it, or steps.", autocompletion=_subjects
+        ),
     ] = None,
 ) -> None:
     """Show the help of a command, or what ream's words mean.
 
-    `ream help words` prints the glossary, and `ream help floor` one word of it.
+    `ream help words` prints the glossary, `ream help floor` one word of it, and `ream help steps`
+    the steps of programs.
 
     Exit status: 0 shown, 2 there is no such command or word.
     """
@@ -49,6 +60,8 @@ def help_(
         print(context.find_root().get_help())
     elif subject == ALL:
         print("\n".join(_lines(glossary())))
+    elif subject == STEPS:
+        print("\n".join(_steps()))
     elif subject in group.commands:
         command = group.commands[subject]
         with command.make_context(
@@ -63,6 +76,28 @@ def help_(
                 " prints the words"
             )
         print("\n".join(_entry(subject, meanings[subject], len(subject))))
+
+
+def _steps() -> Iterator[str]:
+    from ream.program.grammar import FORMS  # noqa: PLC0415
+    from ream.program.kinds import Word, Words  # noqa: PLC0415
+
+    yield from textwrap.wrap(STEPS_HEAD, width(), break_on_hyphens=False)
+    yield ""
+    for form in FORMS.values():
+        yield from _wrapped(f"  {form.usage()}")
+    yield ""
+    for form in FORMS.values():
+        for kind in form.operands.values():
+            if isinstance(kind, Word | Words) and "|" not in kind.what:
+                what, names = kind.what.removesuffix(",..."), ", ".join(kind.numbers)
+                yield from _wrapped(f"  {what} of {form.verb}: {names}")
+
+
+def _wrapped(text: str) -> list[str]:
+    return textwrap.wrap(
+        text, width(), subsequent_indent=" " * 6, break_on_hyphens=False, break_long_words=False
+    )
 
 
 def _lines(parts: Mapping[str, Mapping[str, str]]) -> Iterator[str]:

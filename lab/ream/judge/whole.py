@@ -29,7 +29,7 @@ from ream.program.changed import Hunk, Target
 from ream.program.coverage import Code
 from ream.program.entries import decoded
 from ream.program.explore import Corpus
-from ream.program.ran import Ran, Rig, Watched, computer_folder, numbered
+from ream.program.ran import Ran, Rig, Watched, computer_folder, numbered, place
 from ream.program.search import Found, Searched, search, shortened
 from ream.program.step import Program
 from ream.progress import Reporter
@@ -279,7 +279,7 @@ def _examined(tried: _Tried, files: Collection[str]) -> Examined:
 def _differs(program: Program, found: Found) -> str:
     assert found.differs is not None
     last = str(list(program)[-1])
-    return f"after `{last}`, {found.differs[1]} is other than without it ({found.attempt.origin})"
+    return f"after `{last}`, {found.differs[1]} is other than without it, which may be meant"
 
 
 def _places(target: Target, base: Watched, program: Program) -> list[Hunk]:
@@ -293,7 +293,7 @@ def _places(target: Target, base: Watched, program: Program) -> list[Hunk]:
 def _finding(program: Program, ran: Ran, places: Sequence[Hunk]) -> Finding:
     line, text = ran.alarms[0]
     steps = {step.line: str(step) for step in program}
-    where = f"after `{steps[line]}`" if line in steps else "at the end"
+    where = f"after `{steps[line]}`" if line in steps else place(line, program)
     nearest = (places[0].file, places[0].after[0]) if places else (None, None)
     message = f"{where}: {decoded(text)}"
     return Finding(ran.kind, message, steps.get(line), "\n".join(steps.values()), *nearest)

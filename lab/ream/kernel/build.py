@@ -11,7 +11,7 @@ from pathlib import Path
 
 from ream.command import Command, perform, require, run
 from ream.counted import counted
-from ream.errors import CannotRunHere, ReamError
+from ream.errors import BadUsage, CannotRunHere, ReamError
 from ream.kernel import confine, store
 from ream.kernel.arch import X86_64, Arch, Target, arch_of
 from ream.kernel.cache import Step, disk_faults, locked
@@ -119,7 +119,16 @@ def arch_built(build: Path) -> Arch:
 
 
 def configure(tree: Path) -> tuple[Command, ...]:
-    """The commands that give a tree tinyconfig with build/FRAGMENT merged over it."""
+    """The commands that give a tree tinyconfig with build/FRAGMENT merged over it.
+
+    Raises BadUsage for a tree that lacks what every build needs.
+    """
+    for folder in (f"arch/{arch_built(tree / BUILD).folder}", "include", "init", "scripts"):
+        if not (tree / folder).is_dir():
+            raise BadUsage(
+                f"the kernel tree is not whole: it has no {folder}; give a whole one, or only the"
+                " patch, as `git format-patch` writes it"
+            )
     confined = confine.words(tree)
     merge = (*confined, "sh", "scripts/kconfig/merge_config.sh", "-m", "-O", BUILD)
     return (

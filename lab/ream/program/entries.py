@@ -27,6 +27,8 @@ _IN_TEXT = re.compile(
     r"(0x[0-9a-f]+)"
 )
 """What an alarm has before an entry."""
+_READ = re.compile(r"reads (\w+) and (\w+) in page (\w+), where (\w+) was written")
+"""The first word of a page and its last one, and what both should be."""
 
 
 def words(entry: int) -> str:
@@ -42,5 +44,9 @@ def words(entry: int) -> str:
 
 
 def decoded(alarm: str) -> str:
-    """An alarm with each entry in it in words, too."""
+    """An alarm with each entry in it in words, too, and with what a process should read."""
+    if read := _READ.search(alarm):
+        first, last, page, right = read.groups()
+        is_read = first if first == last else f"{first} at the beginning and {last} at the end"
+        return f"{alarm[: read.start()]}reads {is_read} in page {page}, where {right} is right"
     return _IN_TEXT.sub(lambda found: f"{found[0]} ({words(int(found[1], 16))})", alarm)

@@ -140,8 +140,8 @@ class Explorer:
         program = shortest(self._rig, program, ran, within_s=SHORTEN_S)
         if hidden := Withheld.load().put_away(ran, program):
             return hidden
-        (line, text), *_ = ran.alarms
-        return f"WRONG after line {line}: {text}; {self.corpus.put_aside(program)}"
+        (_, text), *_ = ran.alarms  # its line is of the longer program
+        return f"WRONG: {text}; {self.corpus.put_aside(program)}"
 
     def _draw(self, dice: random.Random) -> tuple[str, Program]:
         """A random program with a mixture of its own, or one made of two of the corpus."""

@@ -131,7 +131,8 @@ class Form:
         words = ["pN", self.verb] if self.process else [self.verb]
         nr_required = len(self.operands) - self.nr_optional
         for place, kind in enumerate(self.operands.values()):
-            words.append(kind.what if place < nr_required else f"[{kind.what}]")
+            what = kind.what.upper().replace(" ", "-") if isinstance(kind, Text) else kind.what
+            words.append(what if place < nr_required else f"[{what}]")
         words += [f"[{flag}]" for flag in self.flags]
         for name, option in self.options.items():
             word = f"{name}={option.kind.what}"

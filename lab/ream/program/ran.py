@@ -103,6 +103,12 @@ class Ran:
         return replace(self, alarms=its)
 
 
+def place(line: int, program: Program) -> str:
+    """Where an alarm was raised, in words; line: as run() numbers steps."""
+    is_step = line <= max(step.line for step in numbered(program))
+    return f"after line {line}" if is_step else "at the end, when all processes exit"
+
+
 class Rig:
     """A computer and the steps that it takes."""
 
@@ -174,7 +180,12 @@ class Rig:
         alarms.sort(key=itemgetter(0))
         steps = [one for one in said if "returned" in one and one["step"] != "spaces"]
         returned = {one["line"]: one["returned"] for one in steps}
-        parts = {one["line"]: one["parts"] for one in reversed(said) if "parts" in one}
+        last_step = max(returned, default=0)  # behind it, processes exit
+        parts = {
+            one["line"]: one["parts"]
+            for one in reversed(said)
+            if "parts" in one and one["line"] <= last_step
+        }
         last = said[-1] if said else {}
         if "refused" in last:
             raise ReamError(f"the computer refuses a line: {last['refused']}: {last['why']}")

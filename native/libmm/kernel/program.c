@@ -42,9 +42,11 @@ static struct timed {
 	u64 began_cpu_ns, cpu_ns;
 } timed;
 
+static bool is_ending;	/* all steps are done, and processes exit */
+
 unsigned int line_under_way(void)
 {
-	return now.number;
+	return now.number + is_ending;
 }
 
 void refuse(const char *text, const char *why)
@@ -279,6 +281,8 @@ void run_program(const struct libmm_task *task)
 	end_migrations();
 	if (task->checks >= LIBMM_LAST && !is_over())
 		check_everything();
+	is_ending = true;
+	host_now_at(line_under_way(), "exit");
 	end_processes();
 	settle();
 	if (task->checks && !is_over())

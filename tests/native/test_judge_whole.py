@@ -59,6 +59,13 @@ def test_an_assertion_alone_is_judged_where_it_is_compiled(ream) -> None:
     assert whole["nr_entered"] > 0
 
 
+def test_lines_that_move_change_nothing_though_assertions_have_their_numbers(ream) -> None:
+    ran = ream("judge", str(PATCHES / "lines-moved.patch"), "--quick")
+    assert ran.code == 0, ran.err
+    assert "Nothing changes: each file that it touches compiles to the same code" in ran.out
+    assert "lines.patch" in ran.err
+
+
 def test_code_that_no_experiment_hosts_is_counted_by_programs(ream) -> None:
     twice = EXPERIMENTS / "mm/tests/native/patches/vmalloc-twice.patch"
     quick = ("--minutes", "0", "--verify-minutes", "0.1", "--json")

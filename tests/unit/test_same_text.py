@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from ream.kernel.same_text import objects_of, undecided_files
+from ream.kernel.same_text import objects_of, undecided_files, with_line_numbers
 
 CODE = '#define TWO 2\nint f(int a)\n{\n\treturn a+TWO; /* "one */\n}\n#ifdef X\nint g;\n#endif\n'
 
@@ -65,3 +65,12 @@ def test_a_source_changes_its_own_object_unless_another_includes_it(tmp_path: Pa
     assert objects_of(["mm/internal.h"], tmp_path) is None
     assert objects_of(["mm/Makefile"], tmp_path) is None
     assert objects_of(["mm/new.c"], tmp_path) == {"mm/new.o"}
+
+
+def test_what_is_behind_a_place_gets_the_numbers_of_lines_that_it_is_to_have() -> None:
+    text = "int a;\n/* one\n * two\n */\n#define X \\\n\t1\nint b;\n"
+    assert with_line_numbers(text, [(1, 1)]).splitlines()[1] == "#line 1"
+    inside = with_line_numbers(text, [(2, 9)]).splitlines()
+    assert inside[4] == "#line 11"  # behind the comment, two lines later
+    goes_on = with_line_numbers(text, [(5, 9)]).splitlines()
+    assert goes_on[6:] == ["#line 10", "int b;"]

@@ -25,7 +25,7 @@ from ream.kernel.source import Tree
 from ream.kernel.variant import patched_files
 from ream.paths import EXPERIMENTS
 from ream.program.aim import Aim, Attempts
-from ream.program.changed import Hunk, Target
+from ream.program.changed import Hunk, Target, differing, with_lines_as_before
 from ream.program.coverage import Code
 from ream.program.entries import decoded
 from ream.program.explore import Corpus
@@ -201,9 +201,23 @@ def _elsewhere(asked: _Question, tree: Tree, work: Path) -> _Pair | None:
         except ReamError as cause:  # this kernel is not hosted so
             asked.reporter.step(f"{NAME}: not in the configuration {name}: {cause}")
             continue
-        if pair.target.functions:
+        if pair.target.functions and not _is_moved_alone(asked, pair):
             return pair
     return None
+
+
+def _is_moved_alone(asked: _Question, pair: _Pair) -> bool:
+    """Whether a series does nothing in a configuration but to move lines."""
+    patch = with_lines_as_before(pair.base.computer.tree, pair.its.computer.tree, asked.files)
+    if patch is None:
+        return False
+    how: Any = {"cache": asked.cache, "work": pair.work / "lines", "step": asked.reporter.step}
+    try:
+        its = Rig.of(pair.tree, (*asked.series.patches, patch), **how)
+    except ReamError:  # a line of that kind does not fit in everywhere
+        return False
+    found = differing(pair.base.computer, its.computer).values()
+    return not any(one.changed or one.added for one in found)
 
 
 def _second(asked: _Question, work: Path, aim: Aim, first: _Tried) -> _Tried | None:

@@ -7,6 +7,7 @@ other files include, and of what a configuration leaves out.
 
 import re
 from collections.abc import Collection, Iterable, Iterator
+from itertools import accumulate
 from pathlib import Path, PurePosixPath
 
 NO_CODE = ("Documentation/", "LICENSES/", "tools/testing/")
@@ -56,6 +57,26 @@ def _is_decided(name: str, old: str, new: str, same: Collection[str]) -> bool:
     if path.suffix == ".h" or str(path.with_suffix(".o")) not in same:
         return False
     return [*_tokens(old, conditional=True)] == [*_tokens(new, conditional=True)]
+
+
+def with_line_numbers(new: str, places: Iterable[tuple[int, int]]) -> str:
+    """Return C with `#line` in some places, so that what is behind them has other line numbers.
+
+    places: how many lines are before each, and the number that the next line gets. Within a comment
+    or a line that goes on, the place is the next one that is neither.
+    """
+    lines = new.splitlines(keepends=True)
+    starts = [*accumulate((len(line) for line in lines), initial=0)]
+    spans = [found.span() for found in _COMMENT.finditer(new) if found["kept"] is None]
+    for at, number in sorted(places, reverse=True):
+        to = at
+        while to < len(lines) and (
+            any(first < starts[to] < end for first, end in spans)
+            or (to and lines[to - 1].rstrip("\n").endswith("\\"))
+        ):
+            to += 1
+        lines.insert(to, f"#line {number + to - at}\n")
+    return "".join(lines)
 
 
 def objects_of(names: Iterable[str], tree: Path) -> frozenset[str] | None:

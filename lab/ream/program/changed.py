@@ -10,11 +10,14 @@ from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from difflib import unified_diff
 from pathlib import Path
 from typing import Self
 
 from ream.command import Command, finished, run
 from ream.kernel.objects import ObjectDifference, differences
+from ream.kernel.same_text import with_line_numbers
+from ream.kernel.series import Patch
 from ream.program.coverage import OBJDUMP_S, Code, Function
 from ream.stage.computer import Computer
 from ream.stage.fault import build_of, compile_with_lines, functions, source_line
@@ -98,6 +101,30 @@ def differing(base: Computer, series: Computer) -> dict[str, ObjectDifference]:
     found = {name: ObjectDifference() for name in base.objects.keys() ^ series.objects.keys()}
     its = {name: differences(base.objects[name], series.objects[name]) for name in sorted(both)}
     return {**found, **{name: one for name, one in its.items() if one}}
+
+
+def with_lines_as_before(base: Path, series: Path, files: Collection[str]) -> Patch | None:
+    """A patch on top of a series, by which lines that it moves have the numbers that they had.
+
+    Assertions pass the numbers of their lines on, so code differs where nothing but its place does.
+    None: no line is moved.
+    """
+    body = ""
+    for file in sorted(files):
+        moved = [
+            (its.after[1], its.before[1] + 1)
+            for its in _hunks(base, series, file)
+            if its.after[1] - its.after[0] != its.before[1] - its.before[0]
+        ]
+        if not moved or not file.endswith((".c", ".h")):
+            continue
+        old = (series / file).read_text(encoding="utf-8", errors="surrogateescape")
+        new = with_line_numbers(old, moved)
+        both = old.splitlines(keepends=True), new.splitlines(keepends=True)
+        body += "".join(unified_diff(*both, f"a/{file}", f"b/{file}"))
+    if not body:
+        return None
+    return Patch("lines.patch", "lines as before", body.encode(errors="surrogateescape"))
 
 
 def _hunks(base: Path, series: Path, file: str) -> Iterator[Hunk]:

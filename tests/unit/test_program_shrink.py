@@ -105,3 +105,22 @@ def test_steps_stay_as_they_are_where_they_may_only_go() -> None:
     assert has(found, "fork", "mremap")
     assert len(found) < 8
     assert set(found.steps) <= set(program.steps)
+
+
+def test_a_parent_does_what_its_child_did_if_no_child_is_needed() -> None:
+    text = """\
+p0 mmap a 1 anon private rw
+p0 fork p1
+p0 exit
+p1 write a
+p1 fork p2
+p2 mlock a
+"""
+
+    def fails(program: Program) -> bool:
+        return has(program, "write", "fork", "mlock")
+
+    found = shrink(parse(text), fails, within_s=60)
+    assert [str(step) for step in found][:2] == ["p0 mmap a 1 anon private rw", "p0 write a[0]"]
+    assert sum(step.verb == "fork" for step in found) == 1
+    assert not has(found, "exit")

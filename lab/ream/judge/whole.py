@@ -81,6 +81,8 @@ class _Pair:
     def of(cls, asked: _Question, tree: Tree, work: Path, config: str | None = None) -> Self:
         """Build them in a new directory."""
         work.mkdir()
+        how = f" in the configuration {config}" if config else ""
+        asked.reporter.step(f"{NAME}: building it without the series and with it{how}")
         build = partial(Rig.of, tree, cache=asked.cache, step=asked.reporter.step)
         base = build((), work=work / "base")
         its = build(asked.series.patches, work=work / "series")
@@ -326,3 +328,5 @@ def _said(found: Finding, program: Program, places: Sequence[Hunk]) -> Iterator[
     yield from shown
     if len(shown) < len(program):
         yield f"  and {len(program) - len(shown)} further steps"
+    if not found.config:
+        yield "the C program makes the same calls, and does not check memory"

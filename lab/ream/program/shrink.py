@@ -34,7 +34,12 @@ def shrink(
     search.delete_chunks(least=1)
     if only_deletes:
         return search.best
-    while search.halve_all() | search.make_steps_smaller() | search.delete_chunks(least=1, most=1):
+    while (
+        search.merge_processes()
+        | search.halve_all()
+        | search.make_steps_smaller()
+        | search.delete_chunks(least=1, most=1)
+    ):
         pass
     return search.best
 
@@ -67,6 +72,14 @@ class _Search:
             nr //= 2
         return self.best != before
 
+    def merge_processes(self) -> bool:
+        """Let a process do what its child does, without a fork; whether a child is not needed."""
+        before = self.best
+        for fork in [step for step in self.best if step.verb == "fork"]:
+            if fork in self.best.steps:
+                self._try(_as_one(self.best, fork))
+        return self.best != before
+
     def halve_all(self) -> bool:
         """Make all areas and ranges half as large, as often as it still fails."""
         before = self.best
@@ -96,6 +109,16 @@ class _Search:
             self.best = candidate
             return True
         return False
+
+
+def _as_one(program: Program, fork: Step) -> Iterator[Step]:
+    """The steps of a parent and of its child as those of the parent."""
+    parent, child = fork.process, fork.number("child")
+    both = {parent, child}
+    for step in program:
+        if step == fork or (step.verb == "exit" and step.process in both):
+            continue
+        yield replace(step, process=parent) if step.process == child else step
 
 
 def _smaller_steps(step: Step) -> Iterator[Step]:

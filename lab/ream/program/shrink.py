@@ -75,7 +75,7 @@ class _Search:
     def merge_processes(self) -> bool:
         """Let a process do what its child does, without a fork; whether a child is not needed."""
         before = self.best
-        for fork in [step for step in self.best if step.verb == "fork"]:
+        for fork in [step for step in self.best if step.get("child") is not None]:
             if fork in self.best.steps:
                 self._try(_as_one(self.best, fork))
         return self.best != before

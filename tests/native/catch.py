@@ -7,6 +7,7 @@ PYTHONPATH=lab:tests .venv/bin/python tests/native/catch.py open
 import argparse
 import json
 import os
+import shutil
 import statistics
 import tempfile
 from collections.abc import Callable, Sequence
@@ -55,7 +56,10 @@ def main() -> None:
         def build(patches: Sequence[Patch], path: str) -> Rig:
             return Rig.of(tree, patches, work=Path(work) / Path(path).stem, **how)
 
-        rows = [row(base, build, aim, path, asked) for path in paths]
+        rows = []
+        for path in paths:
+            rows.append(row(base, build, aim, path, asked))
+            shutil.rmtree(Path(work) / Path(path).stem, ignore_errors=True)
     for kind in ("alarm", "differs"):
         its = [one for one in rows if kind in one]
         print(f"{kind}: {len(its)} of {len(rows)}", end="")

@@ -82,7 +82,7 @@ def test_the_verdict_comes_first_and_then_what_is_wrong() -> None:
     assert "- Rule: the entry at is not as its VMA\n" in text
     assert "- Step: ` p0 mremap a 8 `\n" in text
     assert "```text\n" + "\n".join(STEPS) + "\n```\n" in text
-    assert "- whatever is behind the first fault" in text
+    assert "- what comes behind the first fault" in text
 
 
 def test_tables_have_every_row_and_say_what_was_not_timed() -> None:

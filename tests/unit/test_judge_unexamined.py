@@ -6,7 +6,7 @@ from dataclasses import replace
 from judge_world import FORK, counted, judgement, operation, reach, timed
 from ream.judge.judgement import Examined, Wrong
 from ream.judge.page import render
-from ream.judge.unexamined import NEVER, unexamined
+from ream.judge.unexamined import NEVER, UNREACHED, unexamined
 
 SEEN = Examined(("zap_pte_range",), 4, 4, 200, 9000)
 
@@ -17,7 +17,7 @@ def test_changed_places_that_no_program_executes_are_named() -> None:
     said = [*unexamined(its)]
     assert said[0].startswith("6 changed places that no program executes: mm/memory.c:10, ")
     assert said[0].endswith("mm/memory.c:13, …")
-    assert said[1:] == ["the time of 1 of 1 row", NEVER]
+    assert said[1:] == ["the time of 1 of 1 row", UNREACHED, NEVER]
     assert render(its).replace("\n" + " " * 11, " ").endswith(f"{'; '.join(said)}\n")
 
 
@@ -31,7 +31,7 @@ def test_the_configuration_is_told_in_which_alone_the_change_is_compiled() -> No
 def test_behind_a_fault_nothing_is_looked_at() -> None:
     wrong = Wrong("mm", ("after `p0 munmap a`: frame 0x10 is lost",))
     its = judgement(whole=SEEN, wrong=wrong, reach=None)
-    assert [*unexamined(its)] == ["whatever is behind the first fault", NEVER]
+    assert [*unexamined(its)] == ["what comes behind the first fault", NEVER]
 
 
 def test_code_that_is_not_hosted_and_a_kernel_that_is_not_are_told() -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What a judgement has not looked at, for who would rely on it."""
+"""What a judgement has not looked at."""
 
 from collections.abc import Iterator
 
@@ -15,6 +15,7 @@ NEVER = (
     " shows"
 )
 """What no program on a computer in a process reaches."""
+UNREACHED = "states that no program reached (docs/judged.md: how many real faults programs find)"
 
 
 def unexamined(its: Judgement) -> Iterator[str]:
@@ -22,7 +23,7 @@ def unexamined(its: Judgement) -> Iterator[str]:
     if its.changes_nothing:
         return
     if its.wrong is not None:
-        yield "whatever is behind the first fault"
+        yield "what comes behind the first fault"
     elif its.whole is None and its.to is None:
         yield "memory as a whole, since this kernel is not hosted so"
     if its.whole is not None and its.whole.missed:
@@ -34,4 +35,6 @@ def unexamined(its: Judgement) -> Iterator[str]:
         yield f"the time of {nr} of {counted(len(its.operations), 'row')}"
     if its.reach is None and its.wrong is None:
         yield "what it costs"
+    if its.whole is not None and its.wrong is None:
+        yield UNREACHED
     yield NEVER

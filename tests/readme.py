@@ -43,7 +43,7 @@ SAID = CHECKOUT / "tests" / "readme"
 FORK = RECORDS / "20261128T232136Z-fork-native-011d"
 CURVES = {
     "fork-*": "fork(): ns a page, over the size of the folios",
-    "munmap-*": "munmap(): ns a page, over the size of the folios",
+    "munmap-*": "munmap(), without freeing pages: ns a page, over the size of the folios",
 }
 """The curves of the picture, by the rows that they are of."""
 QUOTED_ROW = "fork-64k"
@@ -194,14 +194,15 @@ def pictured() -> Iterator[str]:
         "The technique is the batching of page table entries by David Hildenbrand that Linux 6.12"
         " has, without a counter that 6.10 added. `before` is the same kernel without batching, and"
         f" ours is 6.12 with our series. A page of a folio of 64 KiB takes, in ns on an Intel Xeon:"
-        f" {', '.join(said)}; of one run, `{FORK.name}`. Pooled over runs, ours is {_elsewhere()}."
+        f" {', '.join(said)}; of one run, `{FORK.name}`. Pooled over as many runs as stand in"
+        f" parentheses, ours is {_elsewhere()}; `*` marks an earlier form."
     )
 
 
 def _elsewhere() -> str:
     """How much faster the quoted row is on each type of CPU."""
     its = found()["fork", QUOTED_ROW, "ream"]
-    said = [f"{factor(its[cpu].estimate.ratio)} on {name}" for name, cpu in CPUS.items()]
+    said = [f"{pooled_words(its[cpu])} on {name}" for name, cpu in CPUS.items()]
     return f"{', '.join(said[:-1])} and {said[-1]}"
 
 
@@ -246,7 +247,7 @@ def reasons() -> Iterator[str]:
     for one in judged.rows():
         ends.setdefault(one["kind"], []).append(one["exit"])
     right = [*ends["harmless"], *ends["edit"]] if "edit" in ends else ends["harmless"]
-    fixes = [end for kind in ("fix", "fix2", "fix3") for end in ends.get(kind, ())]
+    fixes = [end for kind, its in ends.items() if kind.startswith("fix") for end in its]
     yield (
         "1. **Every sample is verified**, and so is all memory that it wrote. Of"
         f" {nr_wrong} wrong patches that were written to test ream, it catches"

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from judge_world import FORK, counted, judgement, operation, reach, timed
 from ream.judge.judgement import Examined, Wrong
-from ream.judge.page import render
+from ream.judge.page import render, sentence
 from ream.judge.unexamined import NEVER, UNREACHED, unexamined
 
 SEEN = Examined(("zap_pte_range",), 4, 4, 200, 9000)
@@ -61,3 +61,14 @@ def test_code_of_all_of_mm_that_no_row_executes_is_a_change() -> None:
     assert its.exit_code == 4
     assert "no row executes anything that it changes" in render(its).replace("\n" + " " * 11, " ")
     assert judgement(whole=Examined(), reach=replace(reach(), elsewhere=())).changes_nothing
+
+
+def test_a_quick_judgement_says_first_whether_anything_executed_the_change() -> None:
+    words = {
+        (4, 2): "programs that execute it found nothing wrong",
+        (4, 0): "no program executed a line that it changes",
+        (0, 0): "programs found nothing wrong",
+    }
+    for (blocks, entered), said in words.items():
+        its = replace(SEEN, nr_blocks=blocks, nr_entered=entered)
+        assert f"Undecided: {said}, and" in sentence(judgement(whole=its, reach=None))

@@ -79,8 +79,9 @@ def help_(
 
 
 def _steps() -> Iterator[str]:
-    from ream.program.grammar import FORMS  # noqa: PLC0415
+    from ream.program.grammar import FILE_KINDS_HELP, FORMS  # noqa: PLC0415
     from ream.program.kinds import Word, Words  # noqa: PLC0415
+    from ream.program.knobs import CALLS, CALLS_ON_PAGES  # noqa: PLC0415
 
     yield from textwrap.wrap(STEPS_HEAD, width(), break_on_hyphens=False)
     yield ""
@@ -92,6 +93,9 @@ def _steps() -> Iterator[str]:
             if isinstance(kind, Word | Words) and "|" not in kind.what:
                 what, names = kind.what.removesuffix(",..."), ", ".join(kind.numbers)
                 yield from _wrapped(f"  {what} of {form.verb}: {names}")
+    yield from _wrapped(f"  FUNCTION of call: {', '.join(sorted({*CALLS, *CALLS_ON_PAGES}))}")
+    yield ""
+    yield from textwrap.wrap(FILE_KINDS_HELP, width(), break_on_hyphens=False)
 
 
 def _wrapped(text: str) -> list[str]:

@@ -113,7 +113,13 @@ def _why_none(its: Judgement) -> str:
     if its.changes_nothing:
         return "each file that it touches compiles to the same code and data with it"
     if its.reach is None:
-        return "programs found nothing wrong, and no row was asked for (--quick)"
+        entered, blocks = (its.whole.nr_entered, its.whole.nr_blocks) if its.whole else (0, 0)
+        found = "programs found nothing wrong"
+        if entered:
+            found = "programs that execute it found nothing wrong"
+        elif blocks:
+            found = "no program executed a line that it changes"
+        return f"{found}, and no row was asked for (--quick)"
     if not its.reach.same or (its.whole is not None and its.whole.functions):
         return "no row executes anything that it changes"
     if not its.reach.elsewhere:
@@ -247,7 +253,9 @@ def _sees(its: Judgement) -> str | None:
         if one.timed is not None and one.timed.smallest_effect
     ]
     if not sizes:
-        return "Nothing was timed." if any(one.counted for one in its.operations) else None
+        names = {one.experiment for one in its.operations if one.counted}
+        how = ", ".join(f"`ream run {name} --series PATCH`" for name in sorted(names))
+        return f"Nothing was timed; {how} times rows." if names else None
     (low, at_low), (high, at_high) = min(sizes), max(sizes)
     rest = "" if len(sizes) == 1 else f" to {per_cent(high - 1)} ({at_high})"
     timed = f"{len(sizes)} of {counted(len(its.operations), 'row')} timed"

@@ -329,4 +329,7 @@ def _said(found: Finding, program: Program, places: Sequence[Hunk]) -> Iterator[
     if len(shown) < len(program):
         yield f"  and {len(program) - len(shown)} further steps"
     if not found.config:
-        yield "the C program makes the same calls, and does not check memory"
+        yield (
+            "the C program makes the same system calls, leaves out the rest, and does not check"
+            " memory"
+        )

@@ -50,9 +50,9 @@ FILE_KINDS_HELP = (
     "Files: shmem is tmpfs, and huge is tmpfs with huge pages. disk is on a disk, readonly the same"
     " with contents, large the same in large folios, as files of XFS, and blocks the same with"
     " blocks of 16 KiB. hugetlb is hugetlbfs, and limited is hugetlbfs with room for this file,"
-    " half of which is reserved. zero is /dev/zero, and secret is memfd_secret(). frames is memory of a"
-    " device that remap_pfn_range() maps, faulted the same by faults, and mixed by faults, half of"
-    " it with references."
+    " half of which is reserved. zero is /dev/zero, and secret is memfd_secret(). frames is memory"
+    " of a device that remap_pfn_range() maps, faulted the same by faults, and mixed by faults,"
+    " half of it with references."
 )
 THP_ADVICE = {"always": 14, "never": 15}
 """MADV_HUGEPAGE and MADV_NOHUGEPAGE."""

@@ -10,7 +10,7 @@ import pytest
 
 from ream.errors import BadUsage, CannotRunHere
 from ream.experiment import named
-from ream.kernel.build import BUILD, CC, compiler_version, configure, make, options
+from ream.kernel.build import BUILD, CC, compiler_version, make, options, require_whole
 from ream.kernel.setup import OURS, Setup, check_options, named_config, unhosted, wanted_setup
 from ream.kernel.source import Tree
 from ream.paths import KERNEL_CONFIG
@@ -192,4 +192,4 @@ def test_a_tree_without_what_every_build_needs_is_refused_with_the_way_out(tmp_p
     for folder in ("arch/x86", "include", "init"):
         (tmp_path / folder).mkdir(parents=True)
     with pytest.raises(BadUsage, match=r"no scripts; give a whole one, or only the patch"):
-        configure(tmp_path)
+        require_whole(tmp_path)

@@ -16,7 +16,7 @@ from ream.fleet.cell import Cell
 from ream.history.ratios import ratios_of
 from ream.measure.across import DIFFER_BELOW, chance_of_alike
 from ream.measure.statistics import Estimate
-from ream.record.archive import ARCHIVE, archives_of
+from ream.record.archive import ARCHIVE, archive_of, archives_of
 from ream.record.parts import cell_of, machine_key, machine_line, part, rows_of, run_id
 from ream.record.record import RUN, Record, is_record
 
@@ -198,6 +198,9 @@ Place = tuple[str, str, str]
 
 def _places(directories: Sequence[Path]) -> Iterator[Path]:
     for directory in directories:
+        if archive_of(directory) is not None:  # a record that an archive has
+            yield directory
+            continue
         if not directory.is_dir():
             raise BadUsage(f"{directory}: no such directory")
         found = {path.parent for path in directory.rglob(f"{RUN}*")}

@@ -19,7 +19,7 @@ from ream.judge.judgement import Examined, Finding, Wrong
 from ream.judge.timed_programs import reached
 from ream.kernel.diff import changed_files
 from ream.kernel.same_text import undecided_files
-from ream.kernel.series import Series, prefixes
+from ream.kernel.series import Patch, Series, prefixes
 from ream.kernel.setup import named_config
 from ream.kernel.source import Tree
 from ream.kernel.variant import patched_files
@@ -185,6 +185,9 @@ def _with_found(examined: Examined, asked: _Question, tried: _Tried) -> Examined
     number = first_bad(prefixes(asked.series), is_wrong, asked.reporter)
     first = None if number is None else (number, asked.series.patches[number - 1].subject)
     places = _places(pair.target, tried.watched, program)
+    if number is not None:
+        own = asked.series.patches[number - 1]
+        places.sort(key=lambda hunk: not _is_of(own, hunk, pair))
     shown = replace(_finding(program, ran, places), config=pair.config)
     said = tuple(_said(shown, program, places))
     experiment = next(EXPERIMENTS.glob("*/corpus")).parent.name
@@ -304,6 +307,25 @@ def _places(target: Target, base: Watched, program: Program) -> list[Hunk]:
     (_, met), (_, earlier) = (base.run(one, Checks.NEVER) for one in (program, before))
     last = target.executed(met - earlier)
     return last + [one for one in target.executed(met) if one not in last]
+
+
+def _is_of(patch: Patch, hunk: Hunk, pair: _Pair) -> bool:
+    """Whether a patch of a series has a line of what all of it changes in one place."""
+    lines = set[str]()
+    for text in patch.body.decode(errors="replace").split("\n+++ ")[1:]:
+        file, _, rest = text.partition("\n")
+        if file.split("\t")[0].rstrip().endswith(f"/{hunk.file}"):
+            lines |= {one[1:].strip() for one in rest.splitlines() if one.startswith(("+", "-"))}
+    both = (pair.base.computer.tree, hunk.before), (pair.its.computer.tree, hunk.after)
+    return any(
+        line.strip() and line.strip() in lines
+        for tree, (first, last) in both
+        for line in _text_of(tree / hunk.file)[first - 1 : last]
+    )
+
+
+def _text_of(path: Path) -> list[str]:
+    return path.read_text(errors="replace").splitlines() if path.is_file() else []
 
 
 def _finding(program: Program, ran: Ran, places: Sequence[Hunk]) -> Finding:

@@ -119,16 +119,7 @@ def arch_built(build: Path) -> Arch:
 
 
 def configure(tree: Path) -> tuple[Command, ...]:
-    """The commands that give a tree tinyconfig with build/FRAGMENT merged over it.
-
-    Raises BadUsage for a tree that lacks what every build needs.
-    """
-    for folder in (f"arch/{arch_built(tree / BUILD).folder}", "include", "init", "scripts"):
-        if not (tree / folder).is_dir():
-            raise BadUsage(
-                f"the kernel tree is not whole: it has no {folder}; give a whole one, or only the"
-                " patch, as `git format-patch` writes it"
-            )
+    """The commands that give a tree tinyconfig with build/FRAGMENT merged over it."""
     confined = confine.words(tree)
     merge = (*confined, "sh", "scripts/kconfig/merge_config.sh", "-m", "-O", BUILD)
     return (
@@ -136,6 +127,16 @@ def configure(tree: Path) -> tuple[Command, ...]:
         Command((*merge, f"{BUILD}/.config", f"{BUILD}/{FRAGMENT}"), tree, CONFIGURE_S, _OURS),
         reconfigure(tree),
     )
+
+
+def require_whole(tree: Path) -> None:
+    """Raise BadUsage for a tree that lacks what every build needs."""
+    for folder in (f"arch/{arch_built(tree / BUILD).folder}", "include", "init", "scripts"):
+        if not (tree / folder).is_dir():
+            raise BadUsage(
+                f"the kernel tree is not whole: it has no {folder}; give a whole one, or only the"
+                " patch, as `git format-patch` writes it"
+            )
 
 
 def reconfigure(tree: Path) -> Command:

@@ -36,6 +36,7 @@ from ream.kernel.build import (
     configure,
     make,
     reconfigure,
+    require_whole,
     suited,
     unmet_options,
 )
@@ -354,8 +355,12 @@ def _prepared(tree: Tree, fragment: str, entry: Path, step: Step) -> Path:
                 (base / BUILD / ARCH).write_text(tree.setup.arch, encoding="utf-8")
             if tree.setup.cc != GCC:
                 (base / BUILD / CC).write_text(tree.setup.cc, encoding="utf-8")
-            for command in configure(base):
-                run(command)
+            try:
+                for command in configure(base):
+                    run(command)
+            except ReamError:
+                require_whole(base)
+                raise
             _check_options(fragment, base, tree)
             step(f"preparing {tree.label}")
             run(make(base, ["prepare"], deadline_s=PREPARE_S))

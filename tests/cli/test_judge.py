@@ -100,3 +100,14 @@ def test_in_a_kernel_s_git_tree_commits_need_no_tree(ream, tmp_path: Path) -> No
     ran = ream("judge", "topic~1", "--dry-run")
     assert (ran.code, ran.err) == (0, "")
     assert "\npatches    1. mm: one\napplies    to " in ran.out
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"), [("", "bad-usage"), ("no patch\n", "bad-usage"), ("\0", "bad-usage")]
+)
+def test_what_cannot_be_judged_is_an_object_too(ream, tmp_path, text: str, kind: str) -> None:
+    (tmp_path / "mine.patch").write_text(text)
+    ran = ream("judge", str(tmp_path / "mine.patch"), "--quick", "--json")
+    its = json.loads(ran.out)
+    assert (its["exit"], its["error"]["kind"]) == (ran.code, kind) == (2, kind)
+    assert its["error"]["message"] in ran.err

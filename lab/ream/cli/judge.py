@@ -2,8 +2,10 @@
 """`ream judge`: what a series does to memory management."""
 
 import json
+import re
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -28,7 +30,14 @@ from ream.cli.continued import QuietOption
 from ream.cli.helped import NATIVE
 from ream.cli.measure import command_line
 from ream.cli.shared import shared_command
-from ream.errors import BadUsage, CannotRunHere, ClaimFails, Inconclusive, VerificationFailed
+from ream.errors import (
+    BadUsage,
+    CannotRunHere,
+    ClaimFails,
+    Inconclusive,
+    ReamError,
+    VerificationFailed,
+)
 from ream.files import check_place, write_whole
 from ream.paths import cache_dir
 from ream.plain import plain
@@ -230,14 +239,17 @@ def judge(
             raise BadUsage("--watch writes pages alone, into the folder that --html names")
         _watch(given, html, question_of, once=once, quiet=quiet)
         return
-    asked = question_of(given)
+    with _errors_as_objects(as_json=as_json):
+        asked = question_of(given)
     asked = replace(asked, listings=html is not None)
     places = (html, markdown, junit)
     also = _also(given, asked, letter=letter, by=by, places=places, force=force)
     if dry_run:
         print("\n".join(page.planned(asked)))
         return
-    _tell(judged(asked, Reporter(quiet=quiet)), also, as_json=as_json, force=force)
+    with _errors_as_objects(as_json=as_json):
+        answer = judged(asked, Reporter(quiet=quiet))
+    _tell(answer, also, as_json=as_json, force=force)
 
 
 def _reproduce(context: typer.Context, path: Path, asked: "Question") -> str:
@@ -268,6 +280,24 @@ def _check_subject(
         raise BadUsage(
             "a series is missing: a patch, a folder, a mailbox, a Message-ID, commits, or -"
         )
+
+
+@contextmanager
+def _errors_as_objects(*, as_json: bool) -> Iterator[None]:
+    """Print one JSON object also where there is no answer: what kind of error it is, and its text.
+
+    The kind is the name of its class, as in does-not-apply.
+    """
+    try:
+        yield
+    except ReamError as cause:
+        if as_json:
+            from ream.record.record import SCHEMA  # noqa: PLC0415
+
+            kind = re.sub(r"(?<!^)(?=[A-Z])", "-", type(cause).__name__).lower()
+            error = {"kind": kind, "message": str(cause)}
+            print(json.dumps({"schema": SCHEMA, "exit": cause.exit_code, "error": error}))
+        raise
 
 
 def _tell(

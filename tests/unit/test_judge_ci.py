@@ -160,6 +160,16 @@ def test_a_row_is_a_case_of_its_experiment() -> None:
     assert names == [("ream.judge.series", "judgement"), ("ream.judge.fork", "fork-64k")]
 
 
+@pytest.mark.parametrize(("nr_entered", "nr_programs"), [(0, 7), (0, 0), (2, 7)])
+def test_programs_that_executed_nothing_of_a_change_are_skipped(
+    nr_entered: int, nr_programs: int
+) -> None:
+    whole = Examined(("f",), 3, nr_entered, nr_programs, 90)
+    suite = ET.fromstring(junit.render(judgement(SAME, whole=whole)))  # noqa: S314, our own
+    (its,) = (one for one in suite.iter("testcase") if one.attrib["name"] == "programs")
+    assert (its.find("skipped") is None) == bool(nr_entered)
+
+
 # --- The page --------------------------------------------------------------------------
 
 

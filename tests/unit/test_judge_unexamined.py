@@ -72,3 +72,5 @@ def test_a_quick_judgement_says_first_whether_anything_executed_the_change() -> 
     for (blocks, entered), said in words.items():
         its = replace(SEEN, nr_blocks=blocks, nr_entered=entered)
         assert f"Undecided: {said}, and" in sentence(judgement(whole=its, reach=None))
+    none = judgement(whole=replace(SEEN, functions=()), reach=None)
+    assert "Undecided: it changes no function that is hosted, and" in sentence(none)

@@ -115,7 +115,9 @@ def _why_none(its: Judgement) -> str:
     if its.reach is None:
         entered, blocks = (its.whole.nr_entered, its.whole.nr_blocks) if its.whole else (0, 0)
         found = "programs found nothing wrong"
-        if entered:
+        if its.whole is not None and not its.whole.functions:
+            found = "it changes no function that is hosted"
+        elif entered:
             found = "programs that execute it found nothing wrong"
         elif blocks:
             found = "no program executed a line that it changes"

@@ -186,7 +186,7 @@ find_python() {
 
 make_venv() {
 	python=$(find_python) || die "needs Python 3.11 or newer with venv: none found on PATH"
-	say "installing Python packages into .venv (half a minute)"
+	say "installing Python packages into .venv (a minute or two)"
 	rm -rf "$venv"
 	if command -v uv >/dev/null 2>&1; then
 		uv --no-config venv -q --no-project --python "$python" "$venv" >>"$log" 2>&1 &&

@@ -5,6 +5,7 @@ import json
 import re
 import shutil
 import subprocess
+import sys
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -60,10 +61,14 @@ def test_a_new_clone_shows_the_help_before_anything_is_installed(tmp_path: Path)
     shutil.copy(CHECKOUT / "ream", tmp_path)
     (tmp_path / "lab").mkdir()
     shutil.copytree(FOLDER, tmp_path / "lab" / "help")
-    for words, name in (("--help", "ream"), ("run --help", "run")):
-        argv = (str(tmp_path / "ream"), *words.split())
-        said = subprocess.run(argv, capture_output=True, text=True, check=True)
-        assert (said.stdout, said.stderr) == (texts[name], "")
+    for is_half_made in (False, True):
+        if is_half_made:  # another shell sets it up
+            (tmp_path / ".venv" / "bin").mkdir(parents=True)
+            (tmp_path / ".venv" / "bin" / "python").symlink_to(sys.executable)
+        for words, name in (("--help", "ream"), ("run --help", "run")):
+            argv = (str(tmp_path / "ream"), *words.split())
+            said = subprocess.run(argv, capture_output=True, text=True, check=True)
+            assert (said.stdout, said.stderr) == (texts[name], "")
 
 
 def test_each_command_stands_in_one_group() -> None:

@@ -131,7 +131,7 @@ def machine(tmp_path: Path) -> Machine:
 
 def test_the_environment_is_made_once_from_the_lock_file(machine: Machine) -> None:
     code, said = machine.set_up("native")
-    assert (code, said) == (0, "ream: installing Python packages into .venv (half a minute)\n")
+    assert (code, said) == (0, "ream: installing Python packages into .venv (a minute or two)\n")
     assert len(machine.calls()) == 2
     assert "--require-hashes" in machine.calls()[1]
     assert machine.set_up("native") == (0, "")

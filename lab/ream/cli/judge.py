@@ -208,10 +208,11 @@ def judge(
     one line for each row, regressions first. The series is built and run as your user: what runs is
     confined to its own files and threads, and kbuild has no network and writes where it builds.
 
-    Exit status: 0 no regression was found, and in each row counts alone show it or a copy slowed by
-    5 % was found slower; 1 a row is slower or executes over 0.1 % more, unless the largest loss is
-    at most 1 % beside a larger gain; 2 usage, or a patch that does not apply or compile; 3 cannot
-    run here; 4 undecided, or nothing is reached; 5 memory was wrong; 6 a tool failed.
+    Exit status: 0 no regression, and each row would have shown one: by its counts, or since a copy
+    slowed by 5 % was found slower; 1 a row is slower or, where its time does not decide, executes
+    over 0.1 % more, unless the largest loss is at most 1 % beside a larger gain; 2 usage, or a
+    patch that does not apply or compile; 3 cannot run here; 4 undecided, or nothing is reached; 5
+    memory was wrong; 6 a tool failed.
     """
     from ream.judge import page  # noqa: PLC0415
     from ream.judge.session import judge as judged  # noqa: PLC0415

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Of the lines that a series changes, a fault names one of the patch with which it begins."""
+"""A fault of a series names a line of the patch with which it begins."""
 
 from pathlib import Path
 from types import SimpleNamespace

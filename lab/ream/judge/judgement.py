@@ -321,6 +321,11 @@ class Examined:
     files: tuple[str, ...] = ()
     config: str | None = None
 
+    @property
+    def misses_all(self) -> bool:
+        """Whether no program executed a changed line, though the base has code there."""
+        return self.nr_blocks > 0 and not self.nr_entered
+
     def with_further(self, its: Self) -> Self:
         """The same with what further programs showed, which ran on the same code."""
         executes_more = its if its.nr_entered > self.nr_entered else self

@@ -35,10 +35,8 @@ def _cases(its: Judgement) -> Iterator[Case]:
     outcome: CaseOutcome = ENDS.get(its.exit_code, "skip")
     yield Case("series", "judgement", outcome, page.sentence(its), fault=fault)
     if (whole := its.whole) is not None:
-        is_missed = not whole.same and (
-            not whole.nr_programs or (whole.nr_blocks > 0 and not whole.nr_entered)
-        )
-        ran: CaseOutcome = "fail" if whole.wrong else "skip" if is_missed else "pass"
+        says_nothing = not whole.same and (not whole.nr_programs or whole.misses_all)
+        ran: CaseOutcome = "fail" if whole.wrong else "skip" if says_nothing else "pass"
         said = whole.wrong.lines[0] if whole.wrong else whole.words()
         yield Case("whole", "programs", ran, said, fault=WRONG)
     unshown = {(one.experiment, one.row) for one in its.unshown}

@@ -113,14 +113,13 @@ def _why_none(its: Judgement) -> str:
     if its.changes_nothing:
         return "each file that it touches compiles to the same code and data with it"
     if its.reach is None:
-        entered, blocks = (its.whole.nr_entered, its.whole.nr_blocks) if its.whole else (0, 0)
-        found = "programs found nothing wrong"
-        if its.whole is not None and not its.whole.functions:
+        found, whole = "programs found nothing wrong", its.whole
+        if whole is not None and not whole.functions:
             found = "it changes no function that is hosted"
-        elif entered:
-            found = "programs that execute it found nothing wrong"
-        elif blocks:
+        elif whole is not None and whole.misses_all:
             found = "no program executed a line that it changes"
+        elif whole is not None and whole.nr_entered:
+            found = "programs that execute it found nothing wrong"
         return f"{found}, and no row was asked for (--quick)"
     if not its.reach.same or (its.whole is not None and its.whole.functions):
         return "no row executes anything that it changes"
@@ -148,7 +147,7 @@ def verdict(its: Judgement) -> str:
 
 
 def _where_alone(its: Judgement) -> str:
-    """In how many rows a judgement is undecided, if no more is known than that they are noisy."""
+    """Say in how many rows a judgement is undecided; nothing if something else is open, too."""
     nr, nr_rows = len(its.unshown), len(its.operations)
     is_all = its.unhosted or its.having("undecided") or its.having("mixed") or nr == nr_rows
     return "" if is_all or not nr else f" in {nr} of {counted(nr_rows, 'row')}"

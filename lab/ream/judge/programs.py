@@ -17,11 +17,11 @@ from ream.kernel.source import Tree
 from ream.progress import Reporter
 
 FIRST_SHARE, LEAST_FIRST_S = 0.5, 10.0
-"""Of the minutes of --verify-minutes, at first; seconds that this takes at least."""
+"""The first search takes this share of --verify-minutes, and at least so many seconds."""
 FURTHER_SHARE = 0.2
-"""Of the minutes of a judgement, before rows are timed."""
+"""The further search takes this share of --minutes."""
 FURTHER_SEEDS = 1 << 20
-"""So far behind the first seed are those of further programs."""
+"""This is added to the seed of a judgement for further programs."""
 
 
 def search_first(asked: Question, tree: Tree, reporter: Reporter) -> Examined | None:

@@ -39,7 +39,7 @@ class Question:
     guests: bool = False
     """Whether the kernel's own tests are run in guests, too."""
     ids: frozenset[str] = frozenset()
-    """Of the mails of the series' thread, as far as they are known."""
+    """The ids of mails in the series' thread, as far as they are known."""
     reproduce: str = ""
     """The command line for others: without a path of this machine."""
     strict: bool = False

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The first command that anybody types, on systems that have nothing installed."""
+"""README's first command, on systems that have nothing installed."""
 
 import json
 import time
@@ -7,6 +7,8 @@ import time
 import pytest
 
 SUITES = {"bookworm": "12", "trixie": "13"}
+WRONG = "experiments/fork/tests/native/patches/fork-parent-writable.patch"
+JUDGE = ("./ream", "judge", WRONG, "--json")
 RUN = ("./ream", "run", "zone-device", "--row", "small-256MB", "--launches", "2", "--json")
 
 
@@ -14,8 +16,11 @@ RUN = ("./ream", "run", "zone-device", "--row", "small-256MB", "--launches", "2"
 def test_the_first_command_in_a_fresh_clone_works_on_a_minimal_debian(system, suite: str) -> None:
     debian = system(suite)
     began = time.monotonic()
-    ran = debian.run(*RUN)
+    judged = debian.run(*JUDGE)
     first_s = time.monotonic() - began
+    assert judged.returncode == 5, judged.stderr
+    assert json.loads(judged.stdout)["findings"]
+    ran = debian.run(*RUN)
     assert ran.returncode == 0, ran.stderr
     (row,) = json.loads(ran.stdout)["rows"]
     assert all(one["verified"] for one in row["variants"].values())

@@ -5,10 +5,13 @@ import os
 import shutil
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
+import typer
 
 from arch_headers import SUBJECTS
+from ream.cli import app
 from ream.packages import MANAGERS, UNKNOWN, install_line, rows
 from ream.paths import CHECKOUT
 
@@ -437,26 +440,36 @@ def test_the_launcher_works_through_a_symbolic_link_from_anywhere(machine: Machi
     assert ran == (0, "ran: -P -m ream --help\n", "")
 
 
+BUILDING = ("bisect", "explore", "judge", "kit", "program", "replicate", "run", "which")
+READING = (
+    *("check", "compare", "completion", "doctor", "export", "help", "history", "list", "man"),
+    *("merge", "pack", "plan", "report", "restore", "show", "site", "verify"),
+)
+
+
+def test_the_launcher_knows_of_each_command_whether_it_builds() -> None:
+    group: Any = typer.main.get_command(app)
+    assert sorted((*BUILDING, *READING)) == sorted(group.commands)
+
+
 @pytest.mark.parametrize(
     ("words", "builds"),
     [
-        (("run",), True),
+        *(((name,), True) for name in BUILDING),
+        *(((name,), False) for name in READING),
         (("-v", "run", "fork"), True),
+        (("judge", "my.patch"), True),
         (("replicate", "--all"), True),
         (("check", "last", "--baseline", "last-1"), False),
-        (("history",), False),
         ((), False),
         (("--help",), False),
+        (("--version",), False),
         (("run", "--help"), False),
+        (("judge", "--help"), False),
         (("run", "--help-all"), False),
-        (("which", "my.patch"), True),
-        (("bisect", "fork"), True),
-        (("restore",), False),
         (("pack", "last", "--to", "records"), False),
         (("run", "--dry-run"), False),
-        (("list",), False),
         (("-v", "doctor"), False),
-        (("report", "last"), False),
     ],
 )
 def test_only_commands_that_build_need_a_compiler(
@@ -467,6 +480,13 @@ def test_only_commands_that_build_need_a_compiler(
     code, _, said = machine.run(machine.checkout / "ream", *words)
     assert (code == 3) is builds
     assert ("apt-get install --no-install-recommends gcc" in said) is builds
+
+
+def test_a_judgement_also_needs_what_counts(machine: Machine) -> None:
+    machine.lose("qemu-x86_64")
+    machine.be(uid=1000)
+    code, _, said = machine.run(machine.checkout / "ream", "judge", "my.patch")
+    assert (code, said.endswith("--no-install-recommends qemu-user\n")) == (3, True)
 
 
 def test_the_launcher_can_be_forbidden_to_install(machine: Machine) -> None:

@@ -3,7 +3,6 @@
 
 import random
 import secrets
-import tempfile
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -46,7 +45,8 @@ def explore(
 
     Exit status: 0 nothing is wrong, 5 a program of the corpus finds something wrong.
     """
-    from ream.paths import EXPERIMENTS  # noqa: PLC0415
+    from ream.kernel.cache import room  # noqa: PLC0415
+    from ream.paths import EXPERIMENTS, cache_dir  # noqa: PLC0415
     from ream.program.coverage import Code  # noqa: PLC0415
     from ream.program.explore import Corpus, Explorer  # noqa: PLC0415
     from ream.program.ran import computer_folder  # noqa: PLC0415
@@ -57,8 +57,8 @@ def explore(
         raise BadUsage("there is no corpus yet; name a folder for it with --corpus DIR")
     seed = secrets.randbits(31) if seed is None else seed
     reporter, found = Reporter(), Corpus.load(folder)
-    with tempfile.TemporaryDirectory() as work:
-        rig = rig_of(Source.of([], base, tree, Path(work), config))
+    with room(cache_dir(), reporter.step) as work:
+        rig = rig_of(Source.of([], base, tree, work, config))
         code = Code(rig.computer, computer_folder())
         explorer, wrong = Explorer(rig, code, found), 0
         with reporter.measuring(len(found.programs)) as advance:

@@ -4,7 +4,6 @@
 import json
 import secrets
 import sys
-import tempfile
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Self
@@ -119,12 +118,13 @@ def run_program(
 
         print(reproducer(program, sets=True), end="")
         return
+    from ream.kernel.cache import room  # noqa: PLC0415
     from ream.program.ran import difference, numbered, shortest  # noqa: PLC0415
     from ream.stage.computer import Checks  # noqa: PLC0415
 
     program, differs = numbered(program), None
-    with tempfile.TemporaryDirectory() as name:
-        source = Source.of(series or [], base, tree, Path(name), config)
+    with room(cache_dir(), Reporter().step) as work:
+        source = Source.of(series or [], base, tree, work, config)
         rig = rig_of(source)
         ran = rig.run(program, Checks.EACH if checks else Checks.NEVER, shows=live or guest)
         if ran.is_wrong and shrink_s:

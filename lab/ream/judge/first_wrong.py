@@ -1,13 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """With which patch of a series it begins to be wrong."""
 
-import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from pathlib import Path
 
 from ream.errors import ReamError, VerificationFailed, WrongVariant
 from ream.experiment import BEFORE, IMPLIED
+from ream.kernel.cache import room
 from ream.kernel.series import Series, prefixes
 from ream.progress import Reporter
 from ream.session.request import Request
@@ -59,9 +58,9 @@ def first_bad(
 
 def _is_wrong(request: Request, beginning: Series, name: str, reporter: Reporter) -> bool:
     variants = (*(Variant(one, ()) for one in IMPLIED), Variant(name, (beginning,), BEFORE))
-    with tempfile.TemporaryDirectory(prefix="ream-judge-") as runs:
+    with room(request.cache, reporter.step) as runs:
         try:
-            its = replace(request, variants=variants, runs=Path(runs), stable=None)
+            its = replace(request, variants=variants, runs=runs, stable=None)
             outcome = run_session(its, reporter)
         except ReamError as cause:
             if of_series(cause):

@@ -2,13 +2,12 @@
 """Functions that a series changes, each instruction with how often a row executes it."""
 
 import re
-import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from pathlib import Path
 
 from ream.experiment import BEFORE
 from ream.judge.judgement import Listing, Operation
+from ream.kernel.cache import room
 from ream.progress import Reporter
 from ream.record.record import ANNOTATED
 from ream.session.request import CountOptions, Request
@@ -34,13 +33,13 @@ def listings(
     names = tuple(name for name, _ in most.functions[:MOST_FUNCTIONS])
     after = request.variants[-1].name
     reporter.step(f"{most.experiment}: listing {', '.join(names)} in {most.row}")
-    with tempfile.TemporaryDirectory(prefix="ream-judge-") as runs:
+    with room(request.cache, reporter.step) as runs:
         asked = replace(
             request,
             experiment=request.experiment.only([most.row]),
             count=CountOptions(annotate=names),
             verify_minutes=0.0,
-            runs=Path(runs),
+            runs=runs,
         )
         outcome = run_session(asked, Reporter(quiet=True))
         found = by_head((outcome.path / ANNOTATED).read_text(encoding="utf-8"))

@@ -3,7 +3,6 @@
 
 import hashlib
 import json
-import tempfile
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -20,6 +19,7 @@ from ream.judge.hosted_code import (
     program_names,
 )
 from ream.judge.nearest import nearest
+from ream.kernel.cache import room
 from ream.kernel.objects import ObjectDifference
 from ream.kernel.same_text import objects_of
 from ream.kernel.series import Patch, files
@@ -311,13 +311,13 @@ def _entered_by(
     suited = its.suit(rows, None)
     if not suited.rows:
         return {}
-    with tempfile.TemporaryDirectory(prefix="ream-reach-") as work:
+    with room(cache, reporter.step) as work:
         bench = build_bench(
             tree,
             [Variant(BEFORE, ())],
             folder=its.folder,
             cache=cache,
-            work=Path(work),
+            work=work,
             step=reporter.step,
             fragments=config_files(config),
         )

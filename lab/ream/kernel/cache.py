@@ -11,6 +11,7 @@ import fcntl
 import json
 import math
 import os
+import secrets
 import shutil
 import tempfile
 import time
@@ -95,6 +96,13 @@ def scratch(entry: Path, step: Step) -> Iterator[Path]:
                 yield place
         finally:
             _lock_file(entry).unlink(missing_ok=True)
+
+
+@contextmanager
+def room(cache: Path, step: Step) -> Iterator[Path]:
+    """A new directory for what one command builds and runs; as scratch()."""
+    with scratch(cache / "run" / secrets.token_hex(8), step) as place:
+        yield place
 
 
 def stamp_of(entry: Path) -> dict[str, Any] | None:

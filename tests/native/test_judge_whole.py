@@ -49,6 +49,16 @@ def test_what_only_an_assertion_sees_is_shown_with_its_configuration(ream, tmp_p
     assert ream(*shown, "--config", "debug").code == 5
 
 
+def test_a_configuration_that_is_asked_for_is_the_one_that_is_judged(ream) -> None:
+    wrong = str(PATCHES / "computer-asserts.patch")
+    ran = ream("judge", wrong, "--config", "debug", "--verify-minutes", "1", "--json")
+    assert ran.code == 5, ran.err
+    its = json.loads(ran.out)
+    assert its["tree"].endswith(", configured by debug.config")
+    assert its["findings"][0]["config"] == "debug"
+    assert "without the series and with it in the configuration" not in ran.err
+
+
 def test_an_assertion_alone_is_judged_where_it_is_compiled(ream) -> None:
     alone = PATCHES / "assertion-alone.patch"
     ran = ream("judge", str(alone), "--quick", "--verify-minutes", "0.1", "--json")

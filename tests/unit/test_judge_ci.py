@@ -2,6 +2,7 @@
 """A judgement for the services of CI: findings as data, Markdown, JUnit XML."""
 
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree as ET
@@ -62,9 +63,17 @@ def test_another_state_is_a_finding_that_is_not_wrong() -> None:
     assert [*its.findings] == [Finding("differs", OTHER)]
 
 
+def test_another_program_that_shows_the_same_leaves_a_finding_s_id() -> None:
+    one = Finding("a rule", "after `p0 fork p1`: 3 pages", file="mm/memory.c", line=7)
+    assert one.id == replace(one, message="at the end: 4 pages", program="x", line=9).id
+    assert one.id != replace(one, file="mm/mremap.c").id
+
+
 def test_findings_are_data() -> None:
     (told,) = json.loads(json.dumps(of_program().to_object()))["findings"]
-    assert told.keys() == {"config", "file", "line", "rule", "message", "program", "step"}
+    keys = {"id", "config", "file", "line", "rule", "message", "program", "step"}
+    assert told.keys() == keys
+    assert re.fullmatch("[0-9a-f]{12}", told["id"])
     assert (told["file"], told["line"]) == ("mm/mremap.c", 310)
     assert judgement(SAME).to_object()["findings"] == []
 

@@ -45,7 +45,8 @@ def world(monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[Request]]:
             return run(request)
 
         tree = SimpleNamespace(label="a tree")
-        monkeypatch.setattr(session, "fetch_tree", lambda *_, **__: tree)
+        fetched = SimpleNamespace(built=lambda _: tree)
+        monkeypatch.setattr(session, "fetch_tree", lambda *_, **__: fetched)
         monkeypatch.setattr(session, "find_reach", lambda *_, **__: reach(*reached))
         monkeypatch.setattr(programs, "examine", lambda *_, **__: Examined(("f",)))
         monkeypatch.setattr(session, "emulator_version", lambda: "qemu")

@@ -9,7 +9,7 @@ import pytest
 
 from ream.program.generate import WEIGHTS, generate
 from ream.program.grammar import FORMS
-from ream.program.reproducer import reproducer
+from ream.program.reproducer import reproducer, unperformed
 from ream.program.text import parse
 
 TEXT = """\
@@ -54,6 +54,13 @@ def test_what_user_space_cannot_perform_is_named() -> None:
     assert '\t{ 1, NO_PROCESS, "memory" },\t/* memory 512M */\n' in written
     assert '\t{ 5, NO_PROCESS, "reclaim" },\t/* reclaim 300 */\n' in written
     assert "case 5:" not in written
+
+
+def test_what_is_left_out_depends_on_whether_settings_are_written() -> None:
+    its = parse("mthp 16K\np0 mmap a 4 anon private rw\np0 call fixup_fault a[0:2]\n")
+    assert unperformed(its) == {"mthp", "call fixup_fault"}
+    assert unperformed(its, sets=True) == {"call fixup_fault"}
+    assert "do_mthp(4)" in reproducer(its, sets=True)
 
 
 def test_files_of_settings_are_written_only_where_that_is_asked_for(tmp_path: Path) -> None:

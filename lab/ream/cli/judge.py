@@ -116,6 +116,15 @@ def judge(
     ] = False,
     base: BaseOption = None,
     tree: TreeOption = None,
+    config: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE|NAME",
+            help="Options of both kernels over ours: a file, distro, which is what distributions"
+            " have, running, which is what this machine's kernel has, or debug, which is the"
+            " kernel's own assertions.",
+        ),
+    ] = None,
     base_ref: Annotated[
         str | None,
         typer.Option(metavar="REV", help="With --tree: the commit of it that the series is for."),
@@ -216,6 +225,7 @@ def judge(
     """
     from ream.judge import page  # noqa: PLC0415
     from ream.judge.session import judge as judged  # noqa: PLC0415
+    from ream.kernel.setup import OURS, wanted_setup  # noqa: PLC0415
     from ream.progress import Reporter  # noqa: PLC0415
 
     _check_subject(
@@ -229,7 +239,7 @@ def judge(
             asked = _question(path, tree, base=base, base_ref=base_ref, version=version, seed=seed)
         asked = asked.timed(minutes, per_patch=per_patch, runs=runs_dir(output))
         asked = replace(asked, confined=not unconfined, guests=guests, strict=strict)
-        asked = replace(asked, quick=quick)
+        asked = replace(asked, quick=quick, setup=wanted_setup(config, OURS.cc, "native"))
         asked = replace(asked, reproduce=_reproduce(context, path, asked))
         return replace(asked, verify_minutes=verify_minutes)
 

@@ -5,6 +5,7 @@ No outcome is stronger than its evidence. Times are decided together over all ro
 the noise of two copies of the same kernel. Counts are exact, and say nothing of time.
 """
 
+import hashlib
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal, Self, get_args
@@ -263,7 +264,12 @@ class Finding:
     file: str | None = None
     line: int | None = None
     config: str | None = None
-    """The configuration in which the program shows it, over the one that was asked for."""
+    """The configuration in which the program shows it, unless that is the usual one."""
+
+    @property
+    def id(self) -> str:
+        """Twelve hexadecimal digits: the same whatever program, lines and numbers show it."""
+        return hashlib.sha256(f"{self.rule}\n{self.file or ''}".encode()).hexdigest()[:12]
 
 
 DIFFERS, BEGINNING = "differs", "beginning"
@@ -488,5 +494,5 @@ class Judgement:
         for its, one in zip(fields["operations"], self.operations, strict=True):
             its["outcome"], its["decided_by"] = one.outcome, one.decided_by
             its["functions"] = dict(one.functions)
-        findings = [*map(asdict, self.findings)]
+        findings = [{"id": one.id, **asdict(one)} for one in self.findings]
         return {"schema": SCHEMA, "exit": self.exit_code, "findings": findings, **fields}

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from ream.experiment import Experiment
 from ream.kernel.series import Series
+from ream.kernel.setup import OURS, Setup
 from ream.kernel.source import Wanted
 from ream.session.request import Request
 from ream.variants import Variant
@@ -42,6 +43,8 @@ class Question:
     """The ids of mails in the series' thread, as far as they are known."""
     reproduce: str = ""
     """The command line for others: without a path of this machine."""
+    setup: Setup = OURS
+    """What both kernels are built with."""
     strict: bool = False
     """Whether a loss ends with exit status 1 however small it is and whatever others gain."""
 
@@ -56,6 +59,7 @@ class Question:
             stage="native",
             variants=tuple(variants),
             tree=self.tree,
+            setup=self.setup,
             threads=None,
             seed=self.seed,
             runs=self.runs,

@@ -5,12 +5,10 @@ Every part is a run like any other, with a record of its own; nothing is measure
 """
 
 import os
-import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 from ream.command import require
@@ -43,6 +41,7 @@ from ream.judge.urgency import (
     rows_in_time,
     rows_to_try,
 )
+from ream.kernel.cache import room
 from ream.kernel.confine import building
 from ream.kernel.series import Series, prefixes
 from ream.kernel.source import Tree, fetch_tree
@@ -110,12 +109,15 @@ def judge(asked: Question, reporter: Reporter) -> Judgement:
     if asked.guests:
         require(QEMU)
     began = time.monotonic()
-    tree = fetch_tree(asked.tree, cache=asked.cache, step=reporter.step)
-    to = asked.to and fetch_tree(asked.to, cache=asked.cache, step=reporter.step)
+    fetched = (
+        fetch_tree(one, cache=asked.cache, step=reporter.step).built(asked.setup)
+        for one in ((asked.tree, asked.to) if asked.to else (asked.tree,))
+    )
+    tree, to = next(fetched), next(fetched, None)
     whole = None if to else search_first(asked, tree, reporter)
     if whole is not None and (whole.wrong or whole.same or asked.quick):
         return _judgement(asked, tree, whole=whole, wrong=whole.wrong)
-    reach = _reach(asked, tree, to or None, whole, reporter)
+    reach = _reach(asked, tree, to, whole, reporter)
     reporter.step(reach.sentence())
     each = asked.verify_minutes / max(1, len(reach.reached))
     judging = _Judging(
@@ -494,9 +496,9 @@ def _round_s(asked: Question, tried: Experiment, reporter: Reporter) -> float:
     """Seconds that a launch with one round of these rows takes; no record stays of it."""
     reporter.step(f"{tried.name}: finding how long a round takes")
     unheard = Reporter(quiet=True)
-    with tempfile.TemporaryDirectory(prefix="ream-judge-") as runs:
+    with room(asked.cache, reporter.step) as runs:
         once_ = _slowed(asked.request(tried.resized(launches=1, rounds=1), _variants(asked)))
-        run_session(replace(once_, runs=Path(runs)), unheard)
+        run_session(replace(once_, runs=runs), unheard)
     return time.monotonic() - (unheard.measured_since or time.monotonic())
 
 

@@ -5,7 +5,6 @@ All of memory is checked while they run, by rules that know nothing of the opera
 judged that no experiment has rows for.
 """
 
-import tempfile
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -17,6 +16,7 @@ from ream.errors import ReamError
 from ream.judge.first_wrong import first_bad
 from ream.judge.judgement import Examined, Finding, Wrong
 from ream.judge.timed_programs import reached
+from ream.kernel.cache import room
 from ream.kernel.diff import changed_files
 from ream.kernel.same_text import undecided_files
 from ream.kernel.series import Patch, Series, prefixes
@@ -30,6 +30,7 @@ from ream.program.coverage import Code
 from ream.program.entries import decoded
 from ream.program.explore import Corpus
 from ream.program.ran import Ran, Rig, Watched, computer_folder, numbered, place
+from ream.program.reproducer import unperformed
 from ream.program.search import Found, Searched, search, shortened
 from ream.program.step import Program
 from ream.progress import Reporter
@@ -66,7 +67,7 @@ class _Question:
 class _Pair:
     """Two computers of a tree, without a series and with it.
 
-    config: the name of the configuration that the tree has over the one that was asked for.
+    config: the name of the configuration that the tree has, if none was asked for.
     """
 
     tree: Tree
@@ -131,18 +132,17 @@ def examine(
 ) -> Examined:
     """Run programs on computers with and without a series until one is wrong, or time is over.
 
-    within_s: how long they run: half of it as the kernel was asked for, and then with the kernel's
-    own assertions. What was found is then made short. is_further: the programs of the corpus have
-    run, and only those drawn by the seed do. Raises DoesNotApply and DoesNotCompile for a patch,
-    and ReamError if the tree cannot be hosted.
+    within_s: how long they run: half of it as the kernel was asked for, and half, unless its
+    configuration was asked for, with the kernel's own assertions. What was found is then made
+    short. is_further: the programs of the corpus have run, and only those drawn by the seed do.
+    Raises DoesNotApply and DoesNotCompile for a patch, and ReamError if the tree cannot be hosted.
     """
     files = frozenset(file for one in series.patches for file in changed_files(one.body))
     with patched_files(series.patches, tree, cache=cache) as place:
         if not undecided_files(files, tree.path, place, ()):
             return Examined(same=True)
     asked = _Question(series, files, within_s / 2, seed, cache, reporter, is_further)
-    with tempfile.TemporaryDirectory(prefix="ream-judge-") as name:
-        work = Path(name)
+    with room(cache, reporter.step) as work:
         first = _Pair.of(asked, tree, work / "asked")
         pair = first if first.target.functions else _elsewhere(asked, tree, work)
         if pair is None:
@@ -188,7 +188,8 @@ def _with_found(examined: Examined, asked: _Question, tried: _Tried) -> Examined
     if number is not None:
         own = asked.series.patches[number - 1]
         places.sort(key=lambda hunk: not _is_of(own, hunk, pair))
-    shown = replace(_finding(program, ran, places), config=pair.config)
+    config = pair.config or pair.tree.setup.word or None
+    shown = replace(_finding(program, ran, places), config=config)
     said = tuple(_said(shown, program, places))
     experiment = next(EXPERIMENTS.glob("*/corpus")).parent.name
     return replace(examined, wrong=Wrong(experiment, said, first, shown))
@@ -196,11 +197,9 @@ def _with_found(examined: Examined, asked: _Question, tried: _Tried) -> Examined
 
 def _elsewhere(asked: _Question, tree: Tree, work: Path) -> _Pair | None:
     """Computers of the first other configuration in which the series changes code, if any does."""
-    if not any(file.startswith(MAY_BE_COMPILED) for file in asked.files):
+    if tree.setup.config or not any(file.startswith(MAY_BE_COMPILED) for file in asked.files):
         return None
     for name in (DEBUG, DISTRO):
-        if name in tree.setup.name:
-            continue
         try:
             pair = _Pair.of(asked, _configured(tree, name), work / name, name)
         except ReamError as cause:  # this kernel is not hosted so
@@ -226,12 +225,15 @@ def _is_moved_alone(asked: _Question, pair: _Pair) -> bool:
 
 
 def _second(asked: _Question, work: Path, aim: Aim, first: _Tried) -> _Tried | None:
-    """What programs show in another configuration: the one that may execute what is changed."""
+    """What programs show in another configuration: the one that may execute what is changed.
+
+    There is none if a configuration was asked for.
+    """
     tree, target = first.pair.tree, first.pair.target
-    is_executed = bool(first.met) or bool(aim.executed(target.functions))
-    name = DEBUG if is_executed or DISTRO in tree.setup.name else DISTRO
-    if name in tree.setup.name:
+    if tree.setup.config:
         return None
+    is_executed = bool(first.met) or bool(aim.executed(target.functions))
+    name = DEBUG if is_executed else DISTRO
     pair = _Pair.of(asked, _configured(tree, name), work / name, name)
     if name == DISTRO:
         return _Tried.of(asked, pair, _attempts(asked, aim, pair))
@@ -263,10 +265,9 @@ def _attempts(asked: _Question, aim: Aim, pair: _Pair) -> Attempts:
 
 
 def _configured(tree: Tree, name: str) -> Tree:
-    """The same kernel in another configuration, over what was asked for."""
+    """The same kernel in another configuration."""
     its = named_config(name, "native")
-    config = f"{tree.setup.config}\n{its.config}"
-    return tree.built(replace(tree.setup, config=config, name=f"{tree.setup.name}{its.name}"))
+    return tree.built(replace(tree.setup, config=its.config, name=its.name))
 
 
 def _with_more(examined: Examined, second: _Tried) -> Examined:
@@ -351,7 +352,13 @@ def _said(found: Finding, program: Program, places: Sequence[Hunk]) -> Iterator[
     if len(shown) < len(program):
         yield f"  and {len(program) - len(shown)} further steps"
     if not found.config:
-        yield (
-            "the C program makes the same system calls, leaves out the rest, and does not check"
-            " memory"
-        )
+        yield _of_c_program(program)
+
+
+def _of_c_program(program: Program) -> str:
+    """What a reader should know about `ream program FILE --c`."""
+    left_out = sorted(unperformed(program, sets=True))
+    if not left_out:
+        return "the C program makes the same system calls, and does not check memory"
+    names = " and ".join((", ".join(left_out[:-1]), left_out[-1])) if left_out[1:] else left_out[0]
+    return f"the C program leaves out {names}, which user space cannot do, and checks no memory"

@@ -53,6 +53,12 @@ class Setup:
         return "\n".join(one for one in self.config.splitlines() if kept.match(one))
 
     @property
+    def word(self) -> str:
+        """What --config takes for the same options in the same stage; of a file its name."""
+        is_own = (KERNEL_CONFIG / self.name).is_file()
+        return self.name.removesuffix(SUFFIX).partition("-")[2] if is_own else self.name
+
+    @property
     def boot(self) -> tuple[str, ...]:
         """What the boot of a hosted computer is told, by lines `# boot NAME=VALUE`."""
         return tuple(_BOOT.findall(self.config))

@@ -65,11 +65,18 @@ def reproducer(
     return _FIRST_LINES + _needed(before, made) + made
 
 
-def unperformed(program: Program) -> frozenset[str]:
-    """The names of steps that the C program skips, since user space cannot perform them."""
-    functions = {name for name, _ in _functions(_body(_CALLS))}
-    calls = (call for call in resolve(program) if call.line)
-    return frozenset(call.name for call in calls if f"do_{call.name}" not in functions)
+def unperformed(program: Program, *, sets: bool = False) -> frozenset[str]:
+    """The names of steps that the C program skips, since user space cannot perform them.
+
+    A function of the kernel stands behind "call". sets: as reproducer() has it.
+    """
+    bodies = (_CALLS, _FILES) if sets else (_CALLS,)
+    functions = {name for body in bodies for name, _ in _functions(_body(body))}
+    its = (call for call in resolve(program) if call.line)
+    calls = (call for call in its if f"do_{_function_of(call)}" not in functions)
+    return frozenset(
+        f"call {one.words['function']}" if one.name == "call" else one.name for one in calls
+    )
 
 
 def _function_of(call: Call) -> str:

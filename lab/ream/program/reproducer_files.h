@@ -8,6 +8,27 @@ static long do_set(const char *file, const char *value)
 	return write_file(file, value);
 }
 
+/* orders: a bit for each size of folios that all anonymous memory may get. */
+static long do_mthp(long orders)
+{
+	enum { MAX_ORDER = 9 }; /* of a huge page, which another file decides about, too */
+	const char *others;
+	char file[80];
+	long returned;
+	int order;
+
+	for (order = 2; order <= MAX_ORDER; order++) {
+		snprintf(file, sizeof(file),
+			 "/sys/kernel/mm/transparent_hugepage/hugepages-%dkB/enabled",
+			 4 << order);
+		others = order == MAX_ORDER ? "inherit" : "never";
+		returned = write_file(file, orders >> order & 1 ? "always" : others);
+		if (returned < 0)
+			return returned;
+	}
+	return 0;
+}
+
 /* The number that the file shows; 0 if it shows more. */
 static long do_show(const char *file)
 {

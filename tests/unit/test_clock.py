@@ -5,18 +5,20 @@ import dataclasses
 import math
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
-from ream.experiment import named
+from ream.experiment import Row, named
 from ream.measure.clock import LEAST_NS, LEAST_STEPS, by_cpu_time, choose
 from ream.measure.sample import Sample
 from ream.measure.statistics import paired_ratio
+from ream.measure.whole import LeftOut
 from ream.published import load_tables
 from ream.record.receipt import Receipt
 from ream.record.record import Record
-from ream.report import letter, table
+from ream.report import explain, letter, table
 from ream.report.contract import Summary
 from shipped import RECORDS, SHIPPED
 from summary_world import summarise
@@ -140,10 +142,11 @@ def test_intervals_of_the_chosen_clock_cover_as_any_others(draw: np.random.Gener
     assert COVERED[0] <= covered / nr_runs <= COVERED[1]
 
 
-def summary_of(samples: list[Sample], receipt: Receipt) -> Summary:
-    return summarise(
-        EXPERIMENT, [FSDAX], samples, load_tables(), receipt, run="run", stage="native"
-    )
+def summary_of(
+    samples: list[Sample], receipt: Receipt, *, row: Row = FSDAX, **more: Any
+) -> Summary:
+    tables = load_tables()
+    return summarise(EXPERIMENT, [row], samples, tables, receipt, run="run", stage="native", **more)
 
 
 def busy(samples: list[Sample], draw: np.random.Generator) -> list[Sample]:
@@ -180,6 +183,24 @@ def test_the_row_says_which_clock_it_used_and_shows_the_other_beside(
     summary = summary_of(samples, receipt.model_copy(update=step))
     for text in (table.render(summary), letter.render(summary)):
         assert "CPU time; in the first launches two copies of before were" in " ".join(text.split())
+
+
+def test_a_part_of_a_live_call_is_compared_by_wall_time(
+    simulated: Simulated, receipt: Receipt, draw: np.random.Generator
+) -> None:
+    samples = busy(simulated(FSDAX, TIMES, FILLS), draw)
+    row = FSDAX.model_copy(update={"part_of": "a call"})
+    left = LeftOut(whole_ns=9e7, ns=1e7, low_ns=9e6, high_ns=1.1e7, how="as told")
+    more = {"row": row, "left_out": {row.name: left}}
+    step = {"cpu_clock_step_ns": FINE_NS}
+    (by_cpu,) = summary_of(samples, receipt.model_copy(update=step), **more).rows
+    (by_wall,) = summary_of(samples, receipt, **more).rows
+    assert (by_cpu.clock is None, by_wall.clock is None) == (False, True)
+    assert by_cpu.variants["published"].median < by_wall.variants["published"].median
+    assert by_cpu.whole == by_wall.whole
+    parts = explain.parts_of(by_cpu)
+    assert parts is not None
+    assert parts == explain.parts_of(by_wall)
 
 
 def test_a_row_that_waits_for_a_device_keeps_wall_time(

@@ -23,6 +23,9 @@ Effect = Literal["faster", "slower", "fewer", "more", "equal", "undecided", "no 
 difference" for both "equal" and "undecided"."""
 
 
+WALL_TIME = "wall time"
+"""The name of the time beside a row's own where that is CPU time."""
+
 # Wider than any machine, narrow enough that a damaged record cannot break a table.
 Number = Annotated[int, Field(gt=0, lt=1 << 63)]
 Positive = Annotated[float, Field(gt=1e-99, lt=1e99)]

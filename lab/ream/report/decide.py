@@ -82,6 +82,11 @@ class MeasuredRow:
         return self.columns.alike(self.samples)
 
     @property
+    def by_wall(self) -> tuple[Sample, ...]:
+        """The samples by wall time: calls of the running kernel have no other."""
+        return self.wall_samples or self.samples
+
+    @property
     def lacking(self) -> str | None:
         """A sentence if `before` or `published` did less work than was asked for; else None."""
         return self.columns.lacking(self.samples, (BEFORE, PUBLISHED))
@@ -132,7 +137,7 @@ class MeasuredRow:
         """The ratio to `before` that the complete call would have; None if the rest is unknown."""
         if not isinstance(self.left_out, LeftOut):
             return None
-        return whole_ratio(self.alike, subject, self.left_out)
+        return whole_ratio(self.columns.alike(self.by_wall), subject, self.left_out)
 
     @property
     def published(self) -> Level | None:

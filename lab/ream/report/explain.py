@@ -5,11 +5,20 @@ import math
 from collections.abc import Collection, Iterator, Mapping
 
 from ream.counted import counted
-from ream.experiment import BASE, BEFORE, PAGE_BYTES, PUBLISHED, RUNNING, format_size, is_copy
+from ream.experiment import (
+    BASE,
+    BEFORE,
+    PAGE_BYTES,
+    PUBLISHED,
+    RUNNING,
+    format_size,
+    is_copy,
+    shown,
+)
 from ream.measure.statistics import LIMIT_ERROR
 from ream.measure.whole import Parts
 from ream.record.machine import Machine
-from ream.report.contract import Ratio, Result, RowResult, Whole
+from ream.report.contract import WALL_TIME, Ratio, Result, RowResult, Whole
 from ream.report.numbers import fit, interval
 from ream.values import Scalar
 
@@ -77,8 +86,9 @@ def parts_of(row: RowResult) -> Parts | None:
     """The time of the row's part in a live call and in hosted code; None if either is unknown."""
     if row.whole is None:
         return None
-    hosted = row.variants.get(BASE) or row.published
-    median = None if hosted is None else hosted.median
+    by_wall = next((one.variants for one in row.beside if one.name == WALL_TIME), row.variants)
+    names = (BASE, PUBLISHED, shown(PUBLISHED))
+    median = next((by_wall[name].median for name in names if name in by_wall), None)
     return Parts.of(row.whole.whole_ns, row.whole.left_out_ns, median)
 
 
@@ -111,7 +121,8 @@ def whole_words(whole: Whole, parts: Parts | None) -> str:
 
 
 def _interval(ratio: Ratio) -> str:
-    return fit(ratio.ratio, 5, 3) if ratio.low is None else interval(ratio)
+    has_one = ratio.low is None or ratio.low == ratio.high  # counts that repeat exactly
+    return fit(ratio.ratio, 5, 3) if has_one else interval(ratio)
 
 
 def _of_one(

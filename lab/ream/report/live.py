@@ -15,7 +15,7 @@ from ream.report.numbers import ratio_of, rounded
 def live_times(measured: Sequence[MeasuredRow], names: Sequence[str]) -> dict[str, LiveTime]:
     """By row, what the running kernel took; nothing of rows that it did not perform."""
     own = [name for name in names if not is_copy(name)]
-    samples = {one.row.name: _wall_times(one) for one in measured}
+    samples = {one.row.name: one.by_wall for one in measured}
     found = {}
     for one in measured:
         its = samples[one.row.name]
@@ -29,11 +29,6 @@ def live_times(measured: Sequence[MeasuredRow], names: Sequence[str]) -> dict[st
             slope=_slope(one, smaller, samples[smaller], its, own) if smaller else None,
         )
     return found
-
-
-def _wall_times(measured: MeasuredRow) -> Sequence[Sample]:
-    """The running kernel has no other times than those of the wall clock."""
-    return measured.wall_samples or measured.samples
 
 
 def _smaller(one: MeasuredRow, measured: Sequence[MeasuredRow]) -> str | None:

@@ -30,6 +30,7 @@ from ream.report import explain, grid
 from ream.report.batches import batches
 from ream.report.columns import printed_tables
 from ream.report.contract import (
+    WALL_TIME,
     Beside,
     BesideResult,
     ClockUsed,
@@ -56,9 +57,6 @@ from ream.report.result import GIB_BYTES, gb_per_s, ns_per_page, result_of
 
 NS = {"ns": 1, "us": 1e3, "ms": 1e6, "s": 1e9}
 """Nanoseconds per unit of time that published tables use."""
-
-WALL_TIME = "wall time"
-"""The name of the time beside a row's own where that is CPU time."""
 
 GIB_PAGES = GIB_BYTES // PAGE_BYTES
 
@@ -393,7 +391,7 @@ def _parts(measured: MeasuredRow) -> Parts | None:
     left = measured.left_out
     if not isinstance(left, LeftOut):
         return None
-    levels = (statistics.level(measured.samples, name) for name in (BASE, PUBLISHED))
+    levels = (statistics.level(measured.by_wall, name) for name in (BASE, PUBLISHED))
     hosted = next((level.time_ns for level in levels if level is not None), None)
     return Parts.of(left.whole_ns, left.ns, hosted)
 

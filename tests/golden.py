@@ -119,6 +119,8 @@ COMMANDS: Mapping[str, tuple[str, ...]] = {
     "replicate-json": ("replicate", "zone-device-v4", "--json", "--record", "5845"),
     "replicate-old": ("replicate", "compact-dma", "deferred-init-zen-guest-4cpu",
                       "--record", "c451", "--record", "54e8"),
+    "report": ("report", "011d"),
+    "report-counts": ("report", "6e40"),
     "report-json": ("report", "097b", "--json"),
     "show": ("show", "294e"),
     "show-old": ("show", "0d61"),
@@ -144,7 +146,7 @@ def texts() -> Mapping[str, Callable[[Path], str]]:
     """What makes each file of tests/golden from the folder of the records."""
     made: dict[str, Callable[[Path], str]] = {}
     for name, run in REPORTED.items():
-        made[f"{name}.report.txt"] = partial(_said, ("report", run))
+        made[f"{name}.report.txt"] = partial(_said, ("report", run, "--rows"))
         made[f"{name}.letter.txt"] = partial(_said, ("report", run, "--letter"))
     for name in PAGES:
         made[f"{name}.page.txt"] = partial(_words, REPORTED[name])
@@ -171,8 +173,7 @@ def _environment(place: Path) -> Mapping[str, str]:
 
 def call(place: Path, words: tuple[str, ...]) -> Said:
     """The command line in this process."""
-    where = "-o" if words[0] == "replicate" else "--runs"
-    return answer((*words, where, PLACE), here=place, environment=_environment(place), fed="")
+    return answer((*words, "--runs", PLACE), here=place, environment=_environment(place), fed="")
 
 
 def _said(words: tuple[str, ...], place: Path) -> str:

@@ -40,6 +40,8 @@ BROKEN_PIPE = 141
         ),
         (["run", "--row", "small-256MB", "--set", "device_bytes=many"], "not a size"),
         (["run", "--row", "small-256MB", "--set", "order=19"], "order"),
+        (["replicate", "--all", "--record", "last", "-o", "here"], "--runs names where it is"),
+        (["replicate", "--all", "--runs", "here"], "it is for --record"),
         (["run", "--row", "small-256MB", "--set", "type=RAM"], "type"),
         (["run", "--row", "small-256MB", "--set", "order=18"], "another size, or order 0 to 16"),
         (

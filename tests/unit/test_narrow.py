@@ -46,7 +46,7 @@ def test_no_line_of_a_table_goes_on_at_80_columns(name: str) -> None:
 
 
 def test_a_verdict_on_a_published_line_stands_beside_it_at_80_columns() -> None:
-    asked = ("replicate", "fork-pte-batch-v3", "-o", str(RECORDS), "--record", "011d")
+    asked = ("replicate", "fork-pte-batch-v3", "--runs", str(RECORDS), "--record", "011d")
     lines = answer(asked, here=Path(), environment={"COLUMNS": "80"}, fed="").out.splitlines()
     (head,) = (line for line in lines if line.endswith("floor verdict"))
     sizes = [line for line in lines[lines.index(head) :] if re.match(r"[ *] \d+ ", line)]
@@ -82,3 +82,14 @@ def test_a_series_of_the_user_is_first_and_in_short() -> None:
     assert said.startswith(f"in short: effect against {BEFORE}, of given series against base")
     assert re.search(r"^  mine +=", said, re.MULTILINE)
     assert "ours" not in said
+
+
+def test_a_row_that_no_grid_has_says_between_what_its_effect_is() -> None:
+    its = with_series("mine")
+    (row,) = (one for one in its.rows if one.row == "fork-64k")
+    slower = {"effect": "slower", "ratio": 1.25, "low": 1.2, "high": 1.3, "of_limit": None}
+    faster = {**slower, "effect": "faster", "ratio": 0.8, "low": 0.5}
+    for words, said in ((slower, "1.25x slower [1.20 .. 1.30]"), (faster, "faster [0.77 .. 2.00]")):
+        variants = {**row.variants, "mine": row.variants["mine"].model_copy(update=words)}
+        alone = its.model_copy(update={"rows": (row.model_copy(update={"variants": variants}),)})
+        assert said in "\n".join(in_short(alone))

@@ -220,7 +220,7 @@ def show(
             }
         )
         return
-    sys.stdout.write(table.render(summary))
+    sys.stdout.write(table.overview(summary))
     print(f"\nfiles in {found.path}")
     print(textwrap.fill(", ".join(files), width(), initial_indent="    ", subsequent_indent="    "))
     if own is not None and own.entry is not None and own.entry.fault is not None:

@@ -48,7 +48,7 @@ def print_summary(summary: "Summary", *, as_json: bool) -> None:
     if as_json:
         print(json.dumps(summary.to_object(), indent=1))
     else:
-        sys.stdout.write(table.render(summary))
+        sys.stdout.write(table.overview(summary))
 
 
 def command_line(seed: int, argv: Sequence[str] | None = None) -> str:

@@ -16,6 +16,7 @@ from ream.cli.app import (
     LaunchesOption,
     OutputOption,
     RoundsOption,
+    RunsOption,
     SeedOption,
     app,
     chosen_seed,
@@ -64,6 +65,7 @@ def replicate(
             autocompletion=complete.runs,
         ),
     ] = None,
+    runs_in: RunsOption = None,
     launches: LaunchesOption = None,
     rounds: RoundsOption = None,
     seed: SeedOption = None,
@@ -87,9 +89,15 @@ def replicate(
     """
     if records and dry_run:
         raise BadUsage("--record measures nothing: there is nothing to plan with --dry-run")
+    if records and output:
+        raise BadUsage(f"--output {output}: --record measures nothing; --runs names where it is")
+    if runs_in and not records:
+        raise BadUsage(f"--runs {runs_in}: it is for --record; --output names where a run goes")
     _replicate(
         _choose(tables or [], every=every),
-        _Asked(stage, tuple(records or ()), launches, rounds, seed, runs_dir(output), quiet),
+        _Asked(
+            stage, tuple(records or ()), launches, rounds, seed, runs_dir(runs_in or output), quiet
+        ),
         dry_run=dry_run,
         as_json=as_json,
     )

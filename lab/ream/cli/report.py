@@ -74,6 +74,10 @@ def report(
     ] = "last",
     *,
     as_json: Annotated[bool, typer.Option("--json", help="Print the record's object.")] = False,
+    rows: Annotated[
+        bool,
+        typer.Option("--rows", help="Print each row, with its numbers and all that is said of it."),
+    ] = False,
     as_letter: Annotated[
         bool, typer.Option("--letter", help="Print it for a cover letter, under 75 columns.")
     ] = False,
@@ -101,6 +105,7 @@ def report(
 ) -> None:
     """Print a record's table again, or make an HTML page of it.
 
+    It begins with what was found, in short. Each of more than four rows is printed with --rows.
     The output depends on the record alone: the same version of ream prints the same bytes on any
     machine. A table is as wide as its terminal, from 60 to 100 columns.
 
@@ -126,8 +131,9 @@ def report(
     summary = Summary.from_object(found.run, source=str(found.path))
     if as_json:
         print(json.dumps(summary.to_object(), indent=1))
-    else:
-        sys.stdout.write((letter if as_letter else table).render(summary))
+        return
+    whole = letter.render if as_letter else table.render
+    sys.stdout.write((whole if as_letter or rows else table.overview)(summary))
 
 
 def _draw(found: Any, path: Path, *, force: bool) -> None:

@@ -75,7 +75,7 @@ def render(summary: Summary, head: Iterable[str]) -> str:
     rows = [row for row in summary.rows if row.row not in apart]
     blocks: list[Iterable[str]] = [head, *map(_row, rows)]
     blocks.append(_all("not run", map(str, folded(summary.rows))))
-    blocks.append(_in_short(rows))
+    blocks.append(in_short(rows))
     blocks.append(_all("doubt", summary.doubts))
     return "\n\n".join(text for block in blocks if (text := "\n".join(block))) + "\n"
 
@@ -270,29 +270,33 @@ def _moves(its: Counted) -> str:
     )
 
 
-def _in_short(rows: Sequence[RowResult]) -> Iterator[str]:
-    """One line for each row, with the instructions of each variant."""
+def in_short(rows: Sequence[RowResult]) -> Iterator[str]:
+    """One line for each row, with the instructions of each variant; nothing of fewer than three."""
     having = [(row, row.counted) for row in rows if row.counted is not None]
     if len(having) < LEAST_ROWS:
         return
     names = _shown(having[0][1])
     yield "in short: instructions for each page or entry"
-    yield from _line("", names)
-    for row, its in having:
-        cells = [fit(_each(its, name, "instructions"), CELL - 1) for name in _shown(its)]
-        yield from _line(row.row + ("" if its.repeats else " (moves)"), cells)
+    labels = [row.row + ("" if its.repeats else " (moves)") for row, its in having]
+    longest = max(NAME, *map(len, labels))
+    name = longest if longest + 2 + LEAST_CELL * len(names) <= width() else NAME
+    yield from _line("", names, name)
+    for label, (_, its) in zip(labels, having, strict=True):
+        cells = [fit(_each(its, one, "instructions"), CELL - 1) for one in _shown(its)]
+        yield from _line(label, cells, name)
 
 
 LEAST_ROWS = 3
 """The smallest number of rows for which the short form is printed."""
 
 
-def _line(label: str, cells: Sequence[str]) -> Iterator[str]:
-    if len(label) > NAME:
+def _line(label: str, cells: Sequence[str], name: int = NAME) -> Iterator[str]:
+    """A line of a table; name: columns that its label may have, or it stands on a line above."""
+    if len(label) > name:
         yield f"  {label}"
         label = ""
-    room = min(CELL, max(LEAST_CELL, (width() - NAME - 2) // max(1, len(cells))))
-    yield from table_line(f"  {label:<{NAME}}", [f"{cell:>{room}}" for cell in cells])
+    room = min(CELL, max(LEAST_CELL, (width() - name - 2) // max(1, len(cells))))
+    yield from table_line(f"  {label:<{name}}", [f"{cell:>{room}}" for cell in cells])
 
 
 def _all(label: str, texts: Iterable[str], *, indent: int = 0) -> Iterator[str]:

@@ -3,6 +3,7 @@
 
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import product
 
 from ream.experiment import BEFORE, CONTROL, RUNNING, SHOWN, is_copy, shown
 from ream.report.contract import Result, RowResult, Summary
@@ -70,12 +71,14 @@ def main_variants(rows: Sequence[RowResult]) -> list[str]:
 def _short_lines(
     rows: Sequence[RowResult], names: Sequence[str], *, compared: bool
 ) -> Iterator[str]:
-    """The rows that no grid has. Where that is too wide, they do without shares of the limit."""
+    """The rows that no grid has: as much of each effect as there is room for."""
     if not rows:
         return
-    lines = _cells_of(rows, names, compared=compared, with_share=True)
-    if sum(_widths(lines)) - 2 > width():
-        lines = _cells_of(rows, names, compared=compared, with_share=False)
+    with_more = product((len(names) == 1, False), (True, False))
+    tables = (_cells_of(rows, names, *more, compared=compared) for more in with_more)
+    lines = next(tables)
+    while sum(_widths(lines)) - 2 > width() and (narrower := next(tables, None)):
+        lines = narrower
     wide = _widths(lines)
     roomy = [max(SHORT, wide[0] - 1), *(max(SHORT + 2, one) for one in wide[1:])]
     if sum(roomy[:-1]) + wide[-1] - 2 <= width():
@@ -86,13 +89,18 @@ def _short_lines(
 
 
 def _cells_of(
-    rows: Sequence[RowResult], names: Sequence[str], *, compared: bool, with_share: bool
+    rows: Sequence[RowResult],
+    names: Sequence[str],
+    with_interval: bool,
+    with_share: bool,
+    *,
+    compared: bool,
 ) -> list[list[str]]:
     """The heading, and for each row its name, its effects, and its verdict if any row has one."""
     room = max(width() - SHORT - len(names) * (SHORT + 2), LEAST_ROOM)
     lines = [["", *names, *(["verdict"] if compared else [])]]
     for row in rows:
-        cells = [_in_few_words(row.variants.get(name), with_share=with_share) for name in names]
+        cells = [_in_few_words(row.variants.get(name), with_interval, with_share) for name in names]
         lines.append([row.row, *cells, *([verdict_words(row, room)] if compared else [])])
     return lines
 
@@ -131,12 +139,22 @@ def _short_line(row: str, cells: Iterable[str]) -> Iterator[str]:
         yield from textwrap.wrap(line, most, subsequent_indent=" " * SHORT)
 
 
-def _in_few_words(result: Result | None, *, with_share: bool) -> str:
-    """The effect and the share of the limit, such as `2.23x faster, 0.90`."""
+def _in_few_words(result: Result | None, with_interval: bool, with_share: bool) -> str:
+    """The effect and the share of the limit, such as `2.23x faster [2.10 .. 2.35], 0.90`."""
     if result is None:
         return "not run"
     near = "" if result.of_limit is None or not with_share else f", {fit(result.of_limit, 5)}"
-    return (effect_words(result).removeprefix(f"{EQUAL} ") or "?") + near
+    ends = _ends(result) if with_interval else ""
+    return (effect_words(result).removeprefix(f"{EQUAL} ") or "?") + ends + near
+
+
+def _ends(result: Result) -> str:
+    """The interval of the factor that effect_words() prints; nothing if counts repeat exactly."""
+    ratio, low, high = result.ratio, result.low, result.high
+    if ratio is None or low is None or high is None or low == high or result.effect == EQUAL:
+        return ""
+    ends = (low, high) if ratio >= 1 else (1 / high, 1 / low)
+    return f" [{' .. '.join(fit(one, 5) for one in ends)}]"
 
 
 # --- What is swept -----------------------------------------------------------------------
@@ -146,7 +164,8 @@ def _grid_of(sweep: Sweep, names: Sequence[str], *, compared: bool) -> Iterator[
     """One sweep: a column for each value, a line for each variant, and a line of verdicts."""
     room = max(len(sweep.name) - 1, *map(len, names), len("verdict")) + 3
     free = width() - room
-    cell = max(LEAST_CELL, min(CELL, free // len(sweep.rows)))
+    longest = max(map(len, sweep.labels)) + 1
+    cell = max(LEAST_CELL, longest, min(CELL, free // len(sweep.rows)))
     most = max(1, free // cell)
     for start in range(0, len(sweep.rows), most):  # of a long one, a part below the other
         rows = sweep.rows[start : start + most]
@@ -160,12 +179,13 @@ def _grid_of(sweep: Sweep, names: Sequence[str], *, compared: bool) -> Iterator[
             yield "".join([f"{label:<{room}}", *(f"{one:>{cell}}" for one in its)])
 
 
-_CUT = {"as published": "as pub.", "not as published": "not pub."}
+_SHORTER = {"as published": ("as pub.", "alike"), "not as published": ("not pub.", "unlike")}
 
 
 def _cut(word: str, cell: int) -> str:
-    word = _CUT.get(word, word)
-    return word if len(word) < cell else f"{word[: cell - 2]}."
+    """A verdict in a narrow cell, as one word if two have no room."""
+    fits = (one for one in (word, *_SHORTER.get(word, ())) if len(one) < cell)
+    return next(fits, f"{word[: cell - 2]}.")
 
 
 def _factor(result: Result | None) -> str:

@@ -33,6 +33,8 @@ VALUES, NARROW_VALUES = 32, 28
 """Width in columns of two published values with their standard deviations."""
 GRID_LABEL = 28
 GRID_CELL = 8
+MOST_WHOLE = 4
+"""So many rows are printed one by one without --rows."""
 GB = 10**9
 OTHER_TIME = 0.05
 """CPU time is printed if it differs from time by at least this share."""
@@ -66,21 +68,59 @@ HOW_TO_READ_LIVE = (
 def render(summary: Summary) -> str:
     """The complete table, ending in a newline."""
     plain = for_readers(summary.plain())
-    # A guest and a running kernel have no fills beside them.
-    no_limit = plain.receipt.guest is not None or plain.stage == LIVE
-    apart = folded_names(plain.rows)
     if plain.receipt.count is not None:
         return counts_table.render(plain, _head(plain))
-    rows = [row for row in plain.rows if row.row not in apart]
+    # A guest and a running kernel have no fills beside them.
+    no_limit = plain.receipt.guest is not None or plain.stage == LIVE
+    rows = _told(plain)
     of_many = shared(rows)
     blocks: list[Iterable[str]] = [_head(plain)]
     blocks += [_row(row, plain, of_many, no_limit=no_limit) for row in rows]
-    said = (_said(one.label, one.words(len(rows)), indent=0) for one in of_many)
-    blocks.append(chain.from_iterable(said))
-    blocks.append(_all("not run", map(str, folded(plain.rows)), indent=0))
-    blocks += [live_table.block(plain), in_short(plain), *map(_grid, plain.grids)]
-    blocks += columns_table.blocks(plain)
-    blocks.append(_all("doubt", plain.doubts, indent=0))
+    blocks += [_of_many(of_many, len(rows)), _not_run(plain)]
+    blocks += [live_table.block(plain), in_short(plain), *_tables(plain)]
+    return _joined(blocks)
+
+
+def overview(summary: Summary) -> str:
+    """What a run found, first of all in short, and how it was measured, ending in a newline.
+
+    Where rows are few, or nothing can be said in short, it is the complete table.
+    """
+    plain = for_readers(summary.plain())
+    rows = _told(plain)
+    is_counted = plain.receipt.count is not None
+    short = list(counts_table.in_short(rows) if is_counted else in_short(plain))
+    if len(rows) <= MOST_WHOLE or not short:
+        return render(summary)
+    more = f"`ream report {summary.run} --rows` has {counted(len(rows), 'row')} one by one."
+    blocks = [_title(plain), _wrong(plain), short, live_table.block(plain), *_tables(plain)]
+    blocks += [_of_many(shared(rows), len(rows)), _not_run(plain), _about(plain)]
+    return _joined([*blocks, textwrap.wrap(more, width(), break_on_hyphens=False)])
+
+
+def _told(summary: Summary) -> list[RowResult]:
+    """The rows that are printed one by one; of others it is said together why they did not run."""
+    apart = folded_names(summary.rows)
+    return [row for row in summary.rows if row.row not in apart]
+
+
+def _of_many(of_many: Iterable[Shared], nr_rows: int) -> Iterator[str]:
+    said = (_said(one.label, one.words(nr_rows), indent=0) for one in of_many)
+    return chain.from_iterable(said)
+
+
+def _not_run(summary: Summary) -> Iterator[str]:
+    return _all("not run", map(str, folded(summary.rows)), indent=0)
+
+
+def _tables(summary: Summary) -> Iterator[Iterable[str]]:
+    """Tables over all rows, and doubts about them."""
+    yield from map(_grid, summary.grids)
+    yield from columns_table.blocks(summary)
+    yield _all("doubt", summary.doubts, indent=0)
+
+
+def _joined(blocks: Iterable[Iterable[str]]) -> str:
     return "\n\n".join(text for block in blocks if (text := "\n".join(block))) + "\n"
 
 
@@ -133,17 +173,40 @@ def found_live(summary: Summary) -> str | None:
 
 
 def _head(summary: Summary) -> Iterator[str]:
-    receipt = summary.receipt
+    yield from _title(summary)
+    yield from _built(summary)
+    yield from _wrong(summary)
+    yield from _how(summary)
+
+
+def _about(summary: Summary) -> Iterator[str]:
+    """What was measured, and how."""
+    yield from _built(summary)
+    yield from _how(summary)
+
+
+def _title(summary: Summary) -> Iterator[str]:
     yield from textwrap.wrap(f"ream {summary.experiment}, {summary.stage} stage", width())
     if summary.question:
         yield from _said("question", summary.question, indent=0)
+
+
+def _wrong(summary: Summary) -> Iterator[str]:
+    untouched = (f"{name}: not measured: {why}" for name, why in summary.untouched.items())
+    yield from _all("untouched", untouched, indent=0)
+    yield from _all("wrong", summary.wrong_words(), indent=0)
+
+
+def _built(summary: Summary) -> Iterator[str]:
+    receipt = summary.receipt
     yield from _said("machine", receipt.machine, indent=0)
     yield from _said("base", f"{receipt.tree}; {receipt.compiler}", indent=0)
     if receipt.patches:
         yield from _said("patches", receipt.patches, indent=0)
-    untouched = (f"{name}: not measured: {why}" for name, why in summary.untouched.items())
-    yield from _all("untouched", untouched, indent=0)
-    yield from _all("wrong", summary.wrong_words(), indent=0)
+
+
+def _how(summary: Summary) -> Iterator[str]:
+    receipt = summary.receipt
     yield from _said("measured", _measured(summary), indent=0)
     if receipt.guest is not None:
         yield from _said("guest", receipt.guest, indent=0)

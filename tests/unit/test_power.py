@@ -155,7 +155,7 @@ def test_a_control_that_a_noisy_row_hides_is_not_found_and_the_row_says_why(
     assert row.smallest_effect is not None
     assert row.smallest_effect > 1 + ASKED
     said = str(sensitivity.control(row))
-    assert "measured: not found; nine times of ten this row sees " in said
+    assert "measured: not found; nine times of ten this row detects " in said
     assert said.endswith(", not 3.00 %")
 
 

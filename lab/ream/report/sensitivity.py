@@ -59,8 +59,8 @@ def control(row: RowResult) -> str | None:
     if its.found:
         return f"{said}found"
     if row.smallest_effect is not None and row.smallest_effect - 1 > its.asked:
-        sees = per_cent(row.smallest_effect - 1)
-        return f"{said}not found; nine times of ten this row sees {sees}, not {per_cent(its.asked)}"
+        least = per_cent(row.smallest_effect - 1)
+        return f"{said}not found; nine times of ten this row detects {least}, not {per_cent(its.asked)}"
     return f"{said}not found, as one time of ten"
 
 

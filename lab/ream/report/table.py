@@ -214,9 +214,9 @@ def _how(summary: Summary) -> Iterator[str]:
         # The features of the CPU are one word for QEMU, and longer than a line.
         yield from _said("counted", re.sub(r",(?=\S)", ", ", receipt.count), indent=0)
     yield from _said("read", how_to_read(summary) + whose_published(summary), indent=0)
-    sees = () if receipt.count else (sensitivity.of_run(summary), sensitivity.controls(summary))
-    for text in filter(None, sees):
-        yield from _said("sees", text, indent=0)
+    detected = () if receipt.count else (sensitivity.of_run(summary), sensitivity.controls(summary))
+    for text in filter(None, detected):
+        yield from _said("detects", text, indent=0)
     yield from _said("record", summary.run, indent=0)
 
 
@@ -367,8 +367,8 @@ def _below(row: RowResult) -> Iterator[str]:
     if RUNNING not in row.variants:
         for to, floor in (*row.floors.items(), (BEFORE, row.floor)):
             yield from _said("floor", floor_words(floor, to))
-    if (sees := sensitivity.smallest(row)) is not None:
-        yield from _said("sees", sees)
+    if (least := sensitivity.smallest(row)) is not None:
+        yield from _said("detects", least)
     if (its := sensitivity.control(row)) is not None:
         yield from _said(CONTROL, its)
     if (said := spread(row)) and any((r.launches or 0) > 1 for r in row.variants.values()):

@@ -130,8 +130,8 @@ def _floor(row: RowResult) -> str:
         return NONE
     if row.smallest_effect is None:
         return interval(row.floor)
-    sees = f"{interval(row.floor)}; sees {sensitivity.per_cent(row.smallest_effect - 1)}"
-    return sees if row.clock is None else f"{sees}; {row.clock.used} time"
+    its = f"{interval(row.floor)}; detects {sensitivity.per_cent(row.smallest_effect - 1)}"
+    return its if row.clock is None else f"{its}; {row.clock.used} time"
 
 
 def _there(row: RowResult) -> str:

@@ -7,8 +7,13 @@ import pytest
 
 from ream.program.generate import WEIGHTS, generate
 from ream.program.grammar import FORMS
+from ream.program.often import some_often
 from ream.program.scene import resolve
 from ream.program.text import parse
+
+
+def test_an_area_of_huge_pages_that_became_smaller_is_used_as_far_as_it_goes() -> None:
+    assert generate(60166, 500, some_often(60166)).steps
 
 
 def test_a_seed_decides_the_program() -> None:

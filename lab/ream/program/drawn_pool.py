@@ -44,20 +44,26 @@ class Pool(Spaces):
         dice = self.dice
         if dice.randrange(2):
             self.add("set", file=_POOL, value=dice.choice(("3", "4", "8", "20")))
-        if "v" in self.scene.spaces[process].areas and dice.randrange(2):
-            area, file = Range("v", 0, 2 * HUGE_PAGES), LARGEST
+        shared = Range("v", 0, 2 * HUGE_PAGES)
+        if process in self.having(shared) and dice.randrange(2):
+            area, file = shared, LARGEST
         elif len(self.scene.spaces[process].areas) >= MOST_AREAS:
             return self.munmap(process)
         else:
             area, file = self.map_huge(process)
         for _ in range(1 + dice.randrange(MOST_USES)):
             self.use_huge(process, area, file)
-            having = [one for one, space in self.scene.spaces.items() if area.name in space.areas]
+            having = self.having(area)
             if not having:
                 break
             if process not in having or dice.randrange(4) == 0:
                 process = dice.choice(sorted(having))
         return None
+
+    def having(self, area: Range) -> list[int]:
+        """The processes in which all of a range is in its area, which may have become smaller."""
+        areas = ((one, its.areas.get(area.name)) for one, its in self.scene.spaces.items())
+        return [one for one, its in areas if its is not None and its.nr >= (area.end or 0)]
 
     def map_huge(self, process: int) -> tuple[Range, str]:
         """Map one to three huge pages; which ones, and of which file, if any."""

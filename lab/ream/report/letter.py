@@ -59,8 +59,8 @@ def _block(summary: Summary) -> str:
     if skipped:
         each = (f"{', '.join(names)} ({reason})" for reason, names in skipped.items())
         blocks.append(_wrapped(f"Not run: {'; '.join(each)}."))
-    if detected := [*filter(None, (sensitivity.of_run(summary), sensitivity.controls(summary)))]:
-        blocks.append(_wrapped("".join(f"{text[0].upper()}{text[1:]}. " for text in detected).rstrip()))
+    if said := [*filter(None, (sensitivity.of_run(summary), sensitivity.controls(summary)))]:
+        blocks.append(_wrapped("".join(f"{text[0].upper()}{text[1:]}. " for text in said).rstrip()))
     if summary.wrong:
         blocks.append(_wrapped(f"Wrong, and not measured: {'; '.join(summary.wrong_words())}."))
     if summary.doubts:

@@ -60,7 +60,8 @@ def control(row: RowResult) -> str | None:
         return f"{said}found"
     if row.smallest_effect is not None and row.smallest_effect - 1 > its.asked:
         least = per_cent(row.smallest_effect - 1)
-        return f"{said}not found; nine times of ten this row detects {least}, not {per_cent(its.asked)}"
+        detects = f"nine times of ten this row detects {least}, not {per_cent(its.asked)}"
+        return f"{said}not found; {detects}"
     return f"{said}not found, as one time of ten"
 
 

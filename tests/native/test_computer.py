@@ -271,6 +271,13 @@ p0 uffd_poison a
 p0 fork p1
 p1 write a
 """,
+    "poison of shared memory is discarded": """
+p0 mmap a 1 anon shared rw
+p0 uffd_register a minor
+p0 uffd_poison a
+p0 madvise a dontneed
+p0 write a
+""",
     "a hole in a file of huge pages takes private copies, too": """
 file f 2M hugetlb
 set /proc/sys/vm/nr_hugepages 2

@@ -87,8 +87,15 @@ void see_discard(struct process *process, unsigned long first, unsigned long nr,
 
 		if (page->kind != SHARED_FILE)
 			page->is_uffd_wp = false;
-		if (page->kind != ANONYMOUS && !(page->kind == PRIVATE_FILE && page->is_own))
+		if (page->kind != ANONYMOUS && !(page->kind == PRIVATE_FILE && page->is_own)) {
+			/* Poison is an entry, and goes whatever the file holds. */
+			page->may_be_gone |= page->is_poisoned;
+			if (is_sure && page->is_poisoned) {
+				page->is_poisoned = false;
+				page->may_be_gone = page->is_droppable;
+			}
 			continue;
+		}
 		page->may_be_gone = true;
 		if (is_sure)
 			forget_page(page);

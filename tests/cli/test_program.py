@@ -34,7 +34,7 @@ def test_a_program_in_which_nothing_is_wrong_is_told_in_a_line(ream, tmp_path: P
     file.write_text(PROGRAM)
     said = ream("program", str(file))
     assert said.code == OK, said.err
-    assert said.out.startswith("10 steps, nothing is wrong; state ")
+    assert said.out.startswith("10 steps, nothing is wrong; digest of memory at the end ")
     again = json.loads(ream("program", str(file), "--json").out)
     assert (again["alarms"], again["returned"]["8"]) == ([], 1024)
     assert again["digest"] in said.out

@@ -15,7 +15,8 @@ from ream.program.entries import decoded, words
         (0x201234525, "present, user, accessed, global, uffd-wp, frame 0x201234"),
         (0x201234124, "user, accessed, protnone, frame 0x201234"),
         (0x2000E7, "present, writable, user, accessed, dirty, huge, frame 0x200"),
-        (0x7C00, "not present"),
+        (0x7FFFFFFFFFFFC0A, "not present, soft-dirty, exclusive, swap entry of type 0, offset 0x1"),
+        (0xFFFFFFFFFFFFFC04, "not present, uffd-wp, swap entry of type 31, offset 0x1"),
     ],
 )
 def test_each_bit_has_the_kernels_name(entry: int, said: str) -> None:

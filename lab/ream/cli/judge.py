@@ -258,7 +258,7 @@ def judge(
     if dry_run:
         print("\n".join(page.planned(asked)))
         return
-    with _errors_as_objects(as_json=as_json):
+    with _errors_as_objects(as_json=as_json), _what_is_kept():
         answer = judged(asked, Reporter(quiet=quiet))
     _tell(answer, also, as_json=as_json, force=force)
 
@@ -308,6 +308,17 @@ def _errors_as_objects(*, as_json: bool) -> Iterator[None]:
             kind = re.sub(r"(?<!^)(?=[A-Z])", "-", type(cause).__name__).lower()
             error = {"kind": kind, "message": str(cause)}
             print(json.dumps({"schema": SCHEMA, "exit": cause.exit_code, "error": error}))
+        raise
+
+
+@contextmanager
+def _what_is_kept() -> Iterator[None]:
+    """Say of an interruption what it leaves."""
+    try:
+        yield
+    except BaseException as cause:
+        if not isinstance(cause, Exception) and not getattr(cause, "__notes__", ()):
+            cause.add_note("no judgement; what was compiled is kept, and need not be again")
         raise
 
 

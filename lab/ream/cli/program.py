@@ -82,7 +82,11 @@ def run_program(
         ),
     ] = False,
     checks: Annotated[
-        bool, typer.Option("--checks/--no-checks", help="Check all of memory after each step.")
+        bool,
+        typer.Option(
+            "--checks/--no-checks",
+            help="Check all of memory after each step. Without checks, no program is made shorter.",
+        ),
     ] = True,
     against_base: Annotated[
         bool,
@@ -119,15 +123,15 @@ def run_program(
         print(reproducer(program, sets=True), end="")
         return
     from ream.kernel.cache import room  # noqa: PLC0415
-    from ream.program.ran import difference, numbered, shortest  # noqa: PLC0415
+    from ream.program.ran import difference, difference_words, numbered, shortest  # noqa: PLC0415
     from ream.stage.computer import Checks  # noqa: PLC0415
 
-    program, differs = numbered(program), None
+    program, differs, words = numbered(program), None, None
     with room(cache_dir(), Reporter().step) as work:
         source = Source.of(series or [], base, tree, work, config)
         rig = rig_of(source)
         ran = rig.run(program, Checks.EACH if checks else Checks.NEVER, shows=live or guest)
-        if ran.is_wrong and shrink_s:
+        if ran.is_wrong and shrink_s and checks:
             program = shortest(rig, program, ran, within_s=shrink_s)
             ran = rig.run(program)
         if ran.is_wrong and (hidden := _hidden(program, ran, source, withhold=withhold)):
@@ -135,8 +139,10 @@ def run_program(
             raise typer.Exit(VerificationFailed.exit_code)
         found = {} if ran.is_wrong else _compared(program, ran, source, (live, guest))
         if against_base:
-            differs = difference(rig_of(source.without_series()).run(program), ran)
-    _print(program, ran, found, differs, as_json=as_json)
+            base_ran = rig_of(source.without_series()).run(program)
+            differs = difference(base_ran, ran)
+            words = differs and difference_words(differs, base_ran, ran, program)
+    _print(program, ran, found, differs, words, as_json=as_json)
     if ran.is_wrong or any(not one.why for its in found.values() for one in its):
         raise typer.Exit(VerificationFailed.exit_code)
 
@@ -240,6 +246,7 @@ def _print(
     ran: "Ran",
     found: "dict[str, list[Difference]]",
     differs: tuple[int, str] | None,
+    words: str | None,
     *,
     as_json: bool,
 ) -> None:
@@ -256,16 +263,17 @@ def _print(
     from ream.program.entries import decoded  # noqa: PLC0415
     from ream.program.ran import place  # noqa: PLC0415
 
-    if differs:
-        print(f"the base differs after line {differs[0]}: {differs[1]}")
     if not ran.is_wrong:
-        print(f"{len(program)} steps, nothing is wrong; state {ran.digest}")
+        print(f"{len(program)} steps, nothing is wrong; digest of memory at the end {ran.digest}")
         for where, them in found.items():
             print(f"{where}: {counted(len(them), 'difference')}")
             print("".join(f"  {one}\n" for one in them), end="")
-        return
-    print(program, end="")
-    for line, text in ran.alarms[:MOST_ALARMS]:
-        print(f"WRONG {place(line, program)}: {decoded(text)}")
-    if len(ran.alarms) > MOST_ALARMS:
-        print(f"and {counted(len(ran.alarms) - MOST_ALARMS, 'further alarm')}")
+    else:
+        print(program, end="")
+    if words:
+        print(words)
+    wrong = [f"WRONG {place(line, program)}: {decoded(text)}\n" for line, text in ran.alarms]
+    wrong = list(dict.fromkeys(wrong))
+    print("".join(wrong[:MOST_ALARMS]), end="")
+    if len(wrong) > MOST_ALARMS:
+        print(f"and {counted(len(wrong) - MOST_ALARMS, 'further alarm')}")

@@ -307,11 +307,12 @@ class Examined:
     these, programs execute nr_entered. missed: the changed lines, as file:line with the series, of
     which they execute no block. nr_steps: of the nr_programs that ran and did nothing wrong.
     differs: where contents, results or state first differ from the base, which is not wrong by
-    itself. same: each file that it touches compiles to the same code and data, as far as the
-    computer has it. reached: experiments whose rows are programs, as far as a row executes what is
-    changed in the step that it measures. files: of those that it changes, the sources of objects
-    that the computer has. config: the configuration in which programs execute what is changed, or
-    in which alone anything is; None: the one that was asked for.
+    itself. differing: the program of which that is said, a step a line. same: each file that it
+    touches compiles to the same code and data, as far as the computer has it. reached: experiments
+    whose rows are programs, as far as a row executes what is changed in the step that it measures.
+    files: of those that it changes, the sources of objects that the computer has. config: the
+    configuration in which programs execute what is changed, or in which alone anything is; None:
+    the one that was asked for.
     """
 
     functions: tuple[str, ...] = ()
@@ -321,6 +322,7 @@ class Examined:
     nr_steps: int = 0
     missed: tuple[str, ...] = ()
     differs: str | None = None
+    differing: str | None = None
     same: bool = False
     wrong: Wrong | None = None
     reached: tuple[Reach, ...] = ()
@@ -340,6 +342,7 @@ class Examined:
             nr_programs=self.nr_programs + its.nr_programs,
             nr_steps=self.nr_steps + its.nr_steps,
             differs=self.differs or its.differs,
+            differing=self.differing or its.differing,
             wrong=its.wrong,
             reached=self.reached,
         )
@@ -426,7 +429,7 @@ class Judgement:
         for number, subject, what in self.wrong_steps:
             yield Finding(BEGINNING, f"up to patch {number}, {subject!r}, it is wrong: {what}")
         if self.whole is not None and (said := self.whole.differs):
-            yield Finding(DIFFERS, said)
+            yield Finding(DIFFERS, said, program=self.whole.differing)
 
     def having(self, outcome: Outcome) -> tuple[Operation, ...]:
         """Rows with an outcome, the largest change first."""

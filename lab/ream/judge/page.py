@@ -34,6 +34,8 @@ MOST_ROWS = 14
 """In the table; of the others there is their number, and --json has them all."""
 LEAST_EACH = 2
 """Rows of each outcome that the table has, if there are as many."""
+MOST_STEPS = 15
+"""Of a program on a page that is not wrong."""
 MOST_FUNCTIONS = 2
 LEAST_WHERE = 16
 """Columns that functions need in the table."""
@@ -320,6 +322,15 @@ def _lines(its: Judgement) -> Iterator[str]:
         yield from _said("not seen", "; ".join(unseen))
 
 
+def _program(steps: str | None) -> Iterator[str]:
+    """A program that does something else with the series than without it, if it is short."""
+    lines = (steps or "").splitlines()
+    if 0 < len(lines) <= MOST_STEPS:
+        yield from _said("", "the program (`ream program FILE --series PATCH --against-base`):")
+        for line in lines:
+            yield from _said("", f"  {line}")
+
+
 def _head(its: Judgement) -> Iterator[str]:
     if its.to is None:
         patches = counted(len(its.subjects), "patch", "patches")
@@ -332,6 +343,7 @@ def _head(its: Judgement) -> Iterator[str]:
         yield from _said("all of mm/", its.whole.words())
         if its.whole.differs:
             yield from _said("", its.whole.differs)
+            yield from _program(its.whole.differing)
     if its.reach is None:
         return
     yield from _said("reach", its.reach.sentence())

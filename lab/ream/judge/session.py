@@ -378,7 +378,6 @@ def _time(judging: _Judging, reached: Sequence[Reach]) -> Wrong | None:
         return None
     ends_at = max(judging.began + all_s, time.monotonic() + all_s * TIMED_SHARE)
     left = [one for one in reached if one.experiment not in judging.unhosted]
-    left = [one for one in left if steps_of(named(one.experiment)) is None]
     for number, one in enumerate(left):
         minutes = (ends_at - time.monotonic()) / S_PER_MINUTE / (len(left) - number)
         if minutes < LEAST_MINUTES:
@@ -487,7 +486,9 @@ def _note_again(judging: _Judging, experiment: str, row: RowResult) -> None:
 
 
 def _slowed(request: Request) -> Request:
-    """The same run with the positive control."""
+    """The same run with the positive control; rows that are programs have none."""
+    if steps_of(request.experiment) is not None:
+        return request
     variants = (*request.variants, Variant(CONTROL, ()))
     return replace(request, variants=variants, control=CONTROL_SHARE)
 

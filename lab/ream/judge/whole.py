@@ -29,7 +29,16 @@ from ream.program.changed import Hunk, Target, differing, with_lines_as_before
 from ream.program.coverage import Code
 from ream.program.entries import decoded
 from ream.program.explore import Corpus
-from ream.program.ran import Ran, Rig, Watched, computer_folder, numbered, place
+from ream.program.ran import (
+    Ran,
+    Rig,
+    Watched,
+    computer_folder,
+    difference,
+    difference_words,
+    numbered,
+    place,
+)
 from ream.program.reproducer import unperformed
 from ream.program.search import Found, Searched, search, shortened
 from ream.program.step import Program
@@ -173,7 +182,9 @@ def _with_found(examined: Examined, asked: _Question, tried: _Tried) -> Examined
     asked.reporter.step(f"{NAME}: making the program short in which the series does something else")
     program = numbered(shortened(pair.base, pair.its, found, within_s=SHRINK_S))
     if found.differs is not None:
-        return replace(examined, differs=_differs(program, found))
+        runs = pair.base.run(program), pair.its.run(program)
+        differing = "\n".join(map(str, program))
+        return replace(examined, differs=_differs(program, found, *runs), differing=differing)
     ran = pair.its.run(program, goes_on=True).beyond(pair.base.run(program, goes_on=True))
 
     def is_wrong(beginning: Series) -> bool:
@@ -296,10 +307,11 @@ def _examined(tried: _Tried, files: Collection[str]) -> Examined:
     return Examined(*its, files=sources, config=tried.pair.config)
 
 
-def _differs(program: Program, found: Found) -> str:
+def _differs(program: Program, found: Found, base: Ran, its: Ran) -> str:
     assert found.differs is not None
-    last = str(list(program)[-1])
-    return f"after `{last}`, {found.differs[1]} is other than without it, which may be meant"
+    last = numbered(program).steps[-1].line
+    differs = difference(base, its) or (last, found.differs[1])
+    return f"{difference_words(differs, base, its, program)}, which may be meant"
 
 
 def _places(target: Target, base: Watched, program: Program) -> list[Hunk]:
@@ -332,9 +344,8 @@ def _text_of(path: Path) -> list[str]:
 def _finding(program: Program, ran: Ran, places: Sequence[Hunk]) -> Finding:
     line, text = ran.alarms[0]
     steps = {step.line: str(step) for step in program}
-    where = f"after `{steps[line]}`" if line in steps else place(line, program)
     nearest = (places[0].file, places[0].after[0]) if places else (None, None)
-    message = f"{where}: {decoded(text)}"
+    message = f"{place(line, program)}: {decoded(text)}"
     return Finding(ran.kind, message, steps.get(line), "\n".join(steps.values()), *nearest)
 
 
@@ -357,8 +368,9 @@ def _said(found: Finding, program: Program, places: Sequence[Hunk]) -> Iterator[
 
 def _of_c_program(program: Program) -> str:
     """What a reader should know about `ream program FILE --c`."""
-    left_out = sorted(unperformed(program, sets=True))
-    if not left_out:
-        return "the C program makes the same system calls, and does not check memory"
-    names = " and ".join((", ".join(left_out[:-1]), left_out[-1])) if left_out[1:] else left_out[0]
-    return f"the C program leaves out {names}, which user space cannot do, and checks no memory"
+    its = sorted(unperformed(program, sets=True))
+    if not its:
+        return "the C program makes the same system calls, and checks only what it reads"
+    names = " and ".join(filter(None, (", ".join(its[:-1]), its[-1])))
+    left_out = f"leaves out {names}, which user space cannot do"
+    return f"the C program {left_out}, and checks only what it reads"

@@ -19,11 +19,18 @@ _BITS = {
     58: "saved-dirty",
     63: "no-exec",
 }
+_SWAP_BITS = {1: "soft-dirty", 2: "uffd-wp", 3: "exclusive"}
+"""Of what is not present: swap slots, migration entries and markers."""
+_SWAP_TYPE, _SWAP_OFFSET = 59, 14
+"""The first bit of the type of a swap entry, and of what is left of its inverted offset when the
+type is shifted out."""
+_WORD = (1 << 64) - 1
 _PRESENT, _PROTNONE = 1 << 0, 1 << 8
 _FRAME = ((1 << 52) - 1) & ~0xFFF
 
 _IN_TEXT = re.compile(
-    r"(?:that is not: |writable: |by its bits: |still has (?:the huge entry )?| by |the entry is )"
+    r"(?:that is not: |may be written: |writable: |by its bits: |still has (?:the huge entry )?"
+    r"| by |the entry is )"
     r"(0x[0-9a-f]+)"
 )
 """What an alarm has before an entry."""
@@ -36,7 +43,10 @@ def words(entry: int) -> str:
     if not entry:
         return "empty"
     if not entry & (_PRESENT | _PROTNONE):
-        return "not present"
+        names = [name for bit, name in _SWAP_BITS.items() if entry >> bit & 1]
+        offset = (~entry << 64 - _SWAP_TYPE & _WORD) >> _SWAP_OFFSET
+        swap = f"swap entry of type {entry >> _SWAP_TYPE}, offset {offset:#x}"
+        return ", ".join(("not present", *names, swap))
     names = [name for bit, name in _BITS.items() if entry >> bit & 1]
     if not entry & _PRESENT:
         names = ["protnone" if name == "global" else name for name in names]

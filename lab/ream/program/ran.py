@@ -105,8 +105,10 @@ class Ran:
 
 def place(line: int, program: Program) -> str:
     """Where an alarm was raised, in words; line: as run() numbers steps."""
-    is_step = line <= max(step.line for step in numbered(program))
-    return f"after line {line}" if is_step else "at the end, when all processes exit"
+    steps = {step.line: step for step in numbered(program)}
+    if line in steps:
+        return f"after `{steps[line]}`"
+    return "at the end, when all processes exit" if line > max(steps) else "in a step"
 
 
 class Rig:
@@ -289,6 +291,16 @@ def shortest(
 def _kind(text: str) -> str:
     words = HANGS.split() if text.startswith(HANGS) else text.split()
     return " ".join(word for word in words if not any(map(str.isdigit, word)))
+
+
+def difference_words(differs: tuple[int, str], base: Ran, series: Ran, program: Program) -> str:
+    """What difference() found, in words: where, and both results of a call."""
+    line, part = differs
+    where = place(line, program)
+    if part != "returned":
+        return f"{where}, {part} is other than without it"
+    both = (one.returned.get(line, "nothing") for one in (series, base))
+    return "{}, {} is returned, and {} without it".format(where, *both)
 
 
 def difference(base: Ran, series: Ran) -> tuple[int, str] | None:

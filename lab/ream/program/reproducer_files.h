@@ -1,10 +1,55 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Files of /proc and /sys, which other processes see, too. Most can only be
- * written by root. What is written there stays when the program is over.
+ * written by root. At its end the program writes what stood there before, as
+ * far as the file can be read, unless it is killed.
  */
+static struct setting {
+	char file[120], value[120];
+} settings[32];
+static int nr_settings;
+
+static void restore(void)
+{
+	while (nr_settings > 0) {
+		const struct setting *one = &settings[--nr_settings];
+
+		if (write_file(one->file, one->value) < 0)
+			fprintf(stderr, "%s: not restored to %s\n", one->file, one->value);
+	}
+}
+
+/* Of several words, the one in brackets is chosen. */
+static void keep(const char *file)
+{
+	struct setting *one = &settings[nr_settings];
+	char text[sizeof(one->value)], *value = text, *end;
+	FILE *shown;
+
+	for (int i = 0; i < nr_settings; i++)
+		if (!strcmp(settings[i].file, file))
+			return;
+	if (nr_settings == 32 || strlen(file) >= sizeof(one->file))
+		return;
+	shown = fopen(file, "r");
+	if (!shown)
+		return;
+	if (fgets(text, sizeof(text), shown)) {
+		end = strchr(text, '[');
+		if (end)
+			value = end + 1;
+		value[strcspn(value, "]\n")] = 0;
+		strcpy(one->file, file);
+		strcpy(one->value, value);
+		if (!nr_settings++)
+			atexit(restore);
+	}
+	fclose(shown);
+}
+
 static long do_set(const char *file, const char *value)
 {
+	keep(file);
 	return write_file(file, value);
 }
 
@@ -22,7 +67,7 @@ static long do_mthp(long orders)
 			 "/sys/kernel/mm/transparent_hugepage/hugepages-%dkB/enabled",
 			 4 << order);
 		others = order == MAX_ORDER ? "inherit" : "never";
-		returned = write_file(file, orders >> order & 1 ? "always" : others);
+		returned = do_set(file, orders >> order & 1 ? "always" : others);
 		if (returned < 0)
 			return returned;
 	}

@@ -127,6 +127,11 @@ case $status in
 1 | 5) say error "$reason" && exit 1 ;;
 4) say notice "$reason" ;;
 none) say notice "$reason" && exit "$neutral" ;;
-2 | 3 | 6 | 70) say warning "not judged, exit status $status: $reason" && exit "$neutral" ;;
+2 | 3 | 6 | 70)
+	# Without an object it was the command line.
+	[ "$status" != 2 ] || [ -s "$results/judgement.json" ] ||
+		die "\`ream judge' was called wrongly: $*"
+	say warning "not judged, exit status $status: $reason" && exit "$neutral"
+	;;
 *) exit "$status" ;;
 esac

@@ -26,7 +26,9 @@ printf '%s\\n' "$@" >"{seen}"
 for patch in "$2"/*; do echo "${{patch##*/}}" >>"{seen}"; done
 echo "::error::from a compiler" >&2
 printf 'ream: what it said of 5 %% of\\n' >&2
-case $STUB_STATUS in 2|3|6) exit "$STUB_STATUS" ;; esac
+case $STUB_STATUS in
+2|3|6) [ -n "${{STUB_SAYS_NOTHING-}}" ] || echo '{{"error": 1}}'; exit "$STUB_STATUS" ;;
+esac
 while [ $# -gt 0 ]; do
 	case $1 in
 	--markdown) echo '## summary' >"$2" ;;
@@ -134,6 +136,11 @@ def test_each_status_of_ream_has_one_of_the_script(
     assert (tmp_path / "step.md").read_text() == summary
     assert summary.startswith("## ream judge: not judged" if status in (2, 3, 6) else "## summary")
     assert "what it said of 5 % of" in summary or status not in (2, 3, 6)
+
+
+def test_a_command_line_that_ream_does_not_take_is_not_neutral(script: Run) -> None:
+    ran = script(status=2, STUB_SAYS_NOTHING="1")
+    assert (ran.returncode, "was called wrongly" in ran.stdout) == (2, True)
 
 
 def test_all_statuses_are_in_the_table() -> None:

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from ream.cli.judge import seed_of
+from ream.kernel.series import load_series
 from ream.paths import CHECKOUT
 
 PATCHES = CHECKOUT / "tests/native/patches"
@@ -100,6 +102,26 @@ def test_in_a_kernel_s_git_tree_commits_need_no_tree(ream, tmp_path: Path) -> No
     ran = ream("judge", "topic~1", "--dry-run")
     assert (ran.code, ran.err) == (0, "")
     assert "\npatches    1. mm: one\napplies    to " in ran.out
+
+
+def test_results_of_an_earlier_judgement_do_not_stay(ream, tmp_path: Path) -> None:
+    (tmp_path / "mine.patch").write_text("--- a/mm/mmap.c\n+++ b/mm/mmap.c\n@@ -1 +1 @@\n-x\n+y\n")
+    places = [str(tmp_path / name) for name in ("j.xml", "s.md")]
+    asked = ("judge", str(tmp_path / "mine.patch"), "--tree", str(tmp_path), "--json")
+    asked = (*asked, "--junit", places[0], "--markdown", places[1])
+    for place in places:
+        Path(place).write_text("passed\n")
+    refused = ream(*asked)
+    assert json.loads(refused.out)["error"]["message"] in refused.err
+    assert all(Path(place).exists() for place in places)
+    assert ream(*asked, "--force").code == 2
+    assert not any(Path(place).exists() for place in places)
+
+
+def test_a_series_has_one_seed_unless_another_is_given() -> None:
+    first, second = (PATCHES / name for name in ("no-change.patch", "lines-moved.patch"))
+    seeds = [seed_of(load_series(one)) for one in (first, first, second)]
+    assert seeds[0] == seeds[1] != seeds[2]
 
 
 @pytest.mark.parametrize(

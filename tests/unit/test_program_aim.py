@@ -3,16 +3,17 @@
 
 from itertools import islice
 from pathlib import Path
+from random import Random
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from ream.program.aim import CORPUS_AT_ONCE, Aim
+from ream.program.aim import CORPUS_AT_ONCE, Aim, with_access
 from ream.program.changed import Name, Target
 from ream.program.explore import Corpus
 from ream.program.text import parse
-from ream.program.vary import small
+from ream.program.vary import small, varied
 
 FORK, MOVE, RARE = (("mm/memory.o", name) for name in ("copy_page_range", "move", "rare"))
 BLOCKS: dict[Name, tuple[int, ...]] = {FORK: (0x100, 0x110), MOVE: (0x200,), RARE: (0x300,)}
@@ -106,6 +107,20 @@ def test_all_programs_have_little_memory_if_that_is_asked_for(aim: Aim) -> None:
     for one, other in zip(some, usual, strict=True):
         assert one.origin == other.origin
         assert one.program == small(other.program)
+
+
+def test_pages_of_a_step_after_which_other_flushes_are_done_are_used_before_it() -> None:
+    text = "p0 mmap a 2 anon private r\np0 mremap a[0] b 1\n"
+    read, write = with_access("it", parse(text))
+    assert [str(step) for step in read.program][1:] == ["p0 read a[0]", "p0 mremap a[0] b 1"]
+    assert [step.verb for step in write.program] == ["mmap", "write", "mremap"]
+    assert not [*with_access("it", parse("memory 64M\np0 mmap a 2 anon private r\ncompact\n"))]
+
+
+def test_an_area_may_be_moved_before_the_step_that_uses_it() -> None:
+    program = parse("p0 mmap a 2 anon private rw\np0 mremap a[0] b 1 dontunmap\n")
+    moved = {str(one) for seed in range(200) for one in varied(Random(seed), program, {"write": 1})}
+    assert "p0 mremap am[0] b 1 dontunmap" in moved
 
 
 def test_further_programs_are_none_of_the_corpus(aim: Aim) -> None:

@@ -80,6 +80,18 @@ def test_files_of_settings_are_written_only_where_that_is_asked_for(tmp_path: Pa
     assert by_line[19]["returned"] == 2
 
 
+@pytest.mark.parametrize(("before", "after"), [("60\n", "60"), ("a [b c] d\n", "b c")])
+def test_settings_are_put_back(tmp_path: Path, before: str, after: str) -> None:
+    file = tmp_path / "setting"
+    file.write_text(before)
+    text = "set /proc/sys/vm/swappiness 10\nset /proc/sys/vm/swappiness 20\n"
+    program = parse(text + "p0 mmap a 1 anon private rw\n")
+    written = reproducer(program, sets=True).replace("/proc/sys/vm/swappiness", str(file))
+    ended, said = run(written, tmp_path)
+    assert (ended, [its["returned"] for its in said]) == (0, [2, 2, 0])
+    assert file.read_text().startswith(after)
+
+
 def test_what_files_say_is_returned_where_it_is_one_number(tmp_path: Path) -> None:
     one, more = tmp_path / "one", tmp_path / "more"
     one.write_text("-60\n")

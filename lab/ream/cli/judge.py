@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """`ream judge`: what a series does to memory management."""
 
+import hashlib
 import json
 import re
 import sys
@@ -45,6 +46,7 @@ from ream.plain import plain
 if TYPE_CHECKING:
     from ream.judge.judgement import Judgement
     from ream.judge.question import Question
+    from ream.kernel.series import Series
 
 ENDS = {
     kind.exit_code: kind for kind in (ClaimFails, CannotRunHere, Inconclusive, VerificationFailed)
@@ -251,13 +253,15 @@ def judge(
         _watch(given, html, question_of, once=once, quiet=quiet)
         return
     with _errors_as_objects(as_json=as_json):
-        asked = question_of(given)
-    asked = replace(asked, listings=html is not None)
-    places = (html, markdown, junit)
-    also = _also(given, asked, letter=letter, by=by, places=places, force=force)
+        asked = replace(question_of(given), listings=html is not None)
+        places = (html, markdown, junit)
+        also = _also(given, asked, letter=letter, by=by, places=places, force=force)
     if dry_run:
         print("\n".join(page.planned(asked)))
         return
+    for file in also:  # an earlier judgement must not pass for this one
+        if file.is_file() and not file.is_symlink():
+            file.unlink()
     with _errors_as_objects(as_json=as_json), _what_is_kept():
         answer = judged(asked, Reporter(quiet=quiet))
     _tell(answer, also, as_json=as_json, force=force)
@@ -421,6 +425,12 @@ def _also(
     return found
 
 
+def seed_of(series: "Series") -> int:
+    """The seed of a series for which none is given: the same each time that it is judged."""
+    bodies = b"".join(hashlib.sha256(one.body).digest() for one in series.patches)
+    return int.from_bytes(hashlib.sha256(bodies).digest()[:4]) >> 1
+
+
 def _question(
     path: Path,
     tree: Path | None,
@@ -439,7 +449,7 @@ def _question(
             raise BadUsage(f"--base-ref {base_ref}: a commit of what? --tree DIR names it")
         tree = Path(f"{tree}@{base_ref}")
     (its,), source = given_series([path], base, tree, version=version)
-    drawn = chosen_seed(seed)
+    drawn = seed_of(its) if seed is None else seed
     return Question(
         series=its,
         tree=source,

@@ -24,11 +24,12 @@ from ream.program.changed import Name, Target
 from ream.program.coverage import Code
 from ream.program.explore import Corpus, mixed
 from ream.program.generate import generate
+from ream.program.kinds import Range
 from ream.program.near import Near
 from ream.program.often import shapes_of_mixtures, some_often
 from ream.program.ran import Rig, Watched
 from ream.program.scene import without_misplaced
-from ream.program.step import Program, new_step
+from ream.program.step import Program, Step, new_step
 from ream.program.text import parse
 from ream.program.vary import small, varied
 from ream.stage.computer import Checks
@@ -47,10 +48,14 @@ NEAR_EACH, NEAR_LONG = 5, 32
 """So many short programs run behind one of the corpus, and before a long one."""
 SHORT_STEPS, SHORT_RANDOM = 8, 6
 """Steps of a short random program; one of so many short ones is random."""
+SHORT_FAILING = 3
+"""One of so many short programs has a late allocation that fails, while changed blocks are left."""
 MOST_VARIED = 60
 """Longer programs are not varied."""
 SHORT_DIFFERING, MOST_SHORTENED = 20, 4
 """A longer program in which the series does something else is made short, at first."""
+FLUSHES = "flushes"
+"""The part of the state that says which pages TLBs were told to forget."""
 MOST_OF_A_KIND = 3
 """Programs that are varied since the same part differs after such a step."""
 Shorter = Callable[[Program, str], Program]
@@ -180,7 +185,11 @@ class Aim:
         near = self._near((target.blocks & reached) - boot or (own & reached) - boot)
         favoured = self._favoured(target)
         return Attempts(
-            *(*programs, favoured, met, seed), near=near, in_small=in_small, only_new=only_new
+            *(*programs, favoured, met, seed),
+            near=near,
+            in_small=in_small,
+            only_new=only_new,
+            wanted=target.blocks,
         )
 
     def _near(self, wanted: frozenset[int]) -> Near | None:
@@ -204,7 +213,8 @@ class Attempts(Iterator[Attempt]):
 
     Between all of them are short ones near what is changed. met: of the changed blocks, those that
     any program has executed so far. near: makes the short ones; None: there are none. in_small: all
-    have little memory. only_new: those of the corpus are left out.
+    have little memory. only_new: those of the corpus are left out. wanted: the changed blocks;
+    while some of them are not executed, allocations of more short programs fail.
     """
 
     def __init__(
@@ -218,8 +228,10 @@ class Attempts(Iterator[Attempt]):
         near: Near | None = None,
         in_small: bool = False,
         only_new: bool = False,
+        wanted: frozenset[int] = frozenset(),
     ) -> None:
         self._near, self._kinds = near, Counter[str]()
+        self._wanted = wanted
         self._in_small, self._only_new = in_small, only_new
         self._reaching = list(reaching)
         self._programs = dict(programs)
@@ -227,9 +239,10 @@ class Attempts(Iterator[Attempt]):
         self._favoured = favoured
         self.met = met
         self._its = self._made(seed)
+        self._soon: list[Attempt] = []
 
     def __next__(self) -> Attempt:
-        its = next(self._its)
+        its = self._soon.pop() if self._soon else next(self._its)
         return replace(its, program=small(its.program)) if self._in_small else its
 
     def learn(self, attempt: Attempt, met: frozenset[int]) -> None:
@@ -246,6 +259,9 @@ class Attempts(Iterator[Attempt]):
         shorter: finds a short program with a difference in the same part.
         """
         steps = tuple(step for step in attempt.program if step.line <= line)
+        if part == FLUSHES and self._kinds[part] < MOST_OF_A_KIND:
+            self._kinds[part] += 1
+            self._soon += with_access(attempt.origin, Program(steps))
         kind = f"{steps[-1].shape if steps else ''}: {part}"
         self._kinds[kind] += 1
         if self._near is None or self._kinds[kind] > MOST_OF_A_KIND:
@@ -281,6 +297,8 @@ class Attempts(Iterator[Attempt]):
             weights = some_often(number, self._favoured)
             if near and dice.randrange(SHORT_RANDOM) and (chosen := near.choose(dice)):
                 name, its = f"near {chosen[0]}, seed {number}", varied(dice, chosen[1], weights)
+                if not self._wanted <= self.met and dice.randrange(SHORT_FAILING) == 0:
+                    its = _failing_late(dice, its)
             else:
                 name = f"short seed {number}"
                 its = varied(dice, small(generate(number, SHORT_STEPS, weights)), weights)
@@ -311,14 +329,34 @@ class Attempts(Iterator[Attempt]):
         return Attempt(f"seed {seed}", parse(str(generate(seed, RANDOM_STEPS, weights))))
 
 
+def with_access(origin: str, program: Program) -> Iterator[Attempt]:
+    """Programs in which a TLB has the pages of the last step, so that a missing flush shows."""
+    *before, last = program.steps
+    if isinstance(area := last.get("area"), Range):
+        for verb in ("read", "write"):
+            steps = (*before, new_step(verb, last.process, area=area), last)
+            yield Attempt(f"{origin}, {verb} before", parse(str(Program(steps))))
+
+
 def with_failures(dice: random.Random, program: Program) -> Program:
     """The same steps, with allocations that fail in some of them."""
     steps = list(program.steps)
     first = sum(step.form.declares or step.verb == "swap" for step in steps)
     for _ in range(NR_FAILING):
         at = dice.randint(first, len(steps))
-        steps.insert(at, new_step("fail", nr=1 + dice.randrange(MOST_FAILING)))
+        steps.insert(at, _fail(dice))
     return parse(str(without_misplaced(Program(tuple(steps)))))
+
+
+def _failing_late(dice: random.Random, program: Program) -> Program:
+    """The same steps, with an allocation that fails in one of the last ones."""
+    steps = list(program.steps)
+    steps.insert(len(steps) - dice.randrange(min(6, len(steps))), _fail(dice))
+    return parse(str(without_misplaced(Program(tuple(steps)))))
+
+
+def _fail(dice: random.Random) -> Step:
+    return new_step("fail", nr=1 + dice.randrange(MOST_FAILING))
 
 
 def _shapes(program: Program) -> frozenset[str]:

@@ -39,8 +39,8 @@ static void keep(const char *file)
 		if (end)
 			value = end + 1;
 		value[strcspn(value, "]\n")] = 0;
-		strcpy(one->file, file);
-		strcpy(one->value, value);
+		snprintf(one->file, sizeof(one->file), "%s", file);
+		snprintf(one->value, sizeof(one->value), "%s", value);
 		if (!nr_settings++)
 			atexit(restore);
 	}

@@ -55,7 +55,9 @@ def varied(dice: random.Random, seed: Program, weights: Mapping[str, int]) -> Pr
         first = _first_that_acts(steps)
         near_end = max(first, len(steps) - dice.choice((0, 0, 1, 1, 2)))
         at = near_end if dice.randrange(3) else dice.randint(first, len(steps))
-        match dice.randrange(10):
+        match dice.randrange(11):
+            case 10:
+                steps = _moved(steps, at)
             case 0:
                 order = dice.choice((None, None, 1, 2, 4, 9))
                 steps = (*steps[:at], _failing(dice, order), *steps[at:])
@@ -77,9 +79,36 @@ def varied(dice: random.Random, seed: Program, weights: Mapping[str, int]) -> Pr
     return _as_text(_without_unused(drawn))
 
 
+def _moved(steps: tuple[Step, ...], at: int) -> tuple[Step, ...]:
+    """Move the area of the step before a place first, which later steps use where it is then."""
+    step = steps[at - 1] if at else steps[0]
+    chosen = step.get("area")
+    scene = Scene()
+    for one in steps[: at - 1]:
+        scene.calls(one)
+    areas = scene.spaces[step.process].areas if step.process in scene.spaces else {}
+    if not isinstance(chosen, Range) or chosen.name not in areas:
+        return steps
+    old, new = chosen.name, f"{chosen.name}m"
+    nr = areas[old].nr
+    move = new_step("mremap", step.process, area=Range(old), target=Place(new), new_nr=nr)
+    return (*steps[: at - 1], move, *(_with_name(one, old, new) for one in steps[at - 1 :]))
+
+
+def _with_name(step: Step, old: str, new: str) -> Step:
+    """The step on an area of another name."""
+    values: list[tuple[str, Value]] = []
+    for name, its in step.values:
+        if isinstance(its, Range | Place) and its.name == old:
+            values.append((name, replace(its, name=new)))
+        else:
+            values.append((name, its))
+    return replace(step, values=tuple(values))
+
+
 _STATES = {
     "pageout": 5, "fork": 4, "deform": 4, "place": 4,
-    **dict.fromkeys(("write", "uffd-wp", "split", "swap-in-part"), 3),
+    **dict.fromkeys(("read", "write", "uffd-wp", "split", "swap-in-part"), 3),
     **dict.fromkeys(("collapse", "break", "soft-dirty", "hint", "migrating", "pin", "mprotect"), 2),
     **dict.fromkeys(("willneed", "cold", "free", "dontneed", "write-same", "merge", "mlock",
                      "munmap", "mremap", "share-in-part", "twins", "split-entry", "age",

@@ -61,6 +61,8 @@ def test_another_state_is_a_finding_that_is_not_wrong() -> None:
     its = judgement(SAME, whole=Examined(("f",), 1, 1, 1, 30, differs=OTHER))
     assert its.exit_code == 0
     assert [*its.findings] == [Finding("differs", OTHER)]
+    (case,) = ET.fromstring(junit.render(its)).iterfind(".//*[@classname='ream.judge.finding']")  # noqa: S314
+    assert case[0].get("message") == OTHER
 
 
 def test_another_program_that_shows_the_same_leaves_a_finding_s_id() -> None:

@@ -339,7 +339,7 @@ def _tell(
     for file, made in also.items():
         write_whole(file, made(its).encode("utf-8", "backslashreplace"), force=force)
     if as_json:
-        print(json.dumps(its.to_object(), indent=1))
+        print(json.dumps({**its.to_object(), "sentence": page.sentence(its)}, indent=1))
     else:
         sys.stdout.write(page.render(its))
     if its.exit_code:

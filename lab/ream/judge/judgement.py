@@ -418,6 +418,9 @@ class Judgement:
     """The command line for others: without a path of this machine."""
     strict: bool = False
     """Whether a loss ends with 1 however small it is and whatever others gain."""
+    quick: bool = False
+    """Whether no row was to be run, so that at best nothing wrong was found."""
+    seed: int | None = None
     whole: Examined | None = None
     """Of all of mm/; None: the kernel cannot be hosted as a whole, or it is an upgrade."""
 
@@ -429,7 +432,9 @@ class Judgement:
         for number, subject, what in self.wrong_steps:
             yield Finding(BEGINNING, f"up to patch {number}, {subject!r}, it is wrong: {what}")
         if self.whole is not None and (said := self.whole.differs):
-            yield Finding(DIFFERS, said, program=self.whole.differing)
+            files = self.whole.files
+            file = files[0] if len(files) == 1 else None
+            yield Finding(DIFFERS, said, program=self.whole.differing, file=file)
 
     def having(self, outcome: Outcome) -> tuple[Operation, ...]:
         """Rows with an outcome, the largest change first."""

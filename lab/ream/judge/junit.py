@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from ream.errors import ClaimFails, VerificationFailed
 from ream.judge import page
 from ream.judge.explain import for_others
-from ream.judge.judgement import Judgement
+from ream.judge.judgement import DIFFERS, Judgement
 from ream.report import junit
 from ream.report.case import Case, CaseOutcome
 
@@ -39,6 +39,9 @@ def _cases(its: Judgement) -> Iterator[Case]:
         ran: CaseOutcome = "fail" if whole.wrong else "skip" if says_nothing else "pass"
         said = whole.wrong.lines[0] if whole.wrong else whole.words()
         yield Case("whole", "programs", ran, said, fault=WRONG)
+    for finding in its.findings:
+        if finding.rule == DIFFERS:
+            yield Case("finding", finding.id, "skip", finding.message)
     unshown = {(one.experiment, one.row) for one in its.unshown}
     allowed = its.is_little and not its.strict
     for one in its.ordered():

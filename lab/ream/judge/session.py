@@ -169,6 +169,8 @@ def _judgement(asked: Question, tree: Tree, **found: Any) -> Judgement:
         command=asked.command,
         reproduce=asked.reproduce,
         strict=asked.strict,
+        quick=asked.quick,
+        seed=asked.seed,
         **found,
     )
 

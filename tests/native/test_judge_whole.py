@@ -54,7 +54,7 @@ def test_a_configuration_that_is_asked_for_is_the_one_that_is_judged(ream) -> No
     ran = ream("judge", wrong, "--config", "debug", "--verify-minutes", "1", "--json")
     assert ran.code == 5, ran.err
     its = json.loads(ran.out)
-    assert its["tree"].endswith(", configured by debug.config")
+    assert its["tree"].endswith(", configured by native-debug.config")
     assert its["findings"][0]["config"] == "debug"
     assert "without the series and with it in the configuration" not in ran.err
 

@@ -41,6 +41,10 @@ _WORDS = ("limited_by", "limit_kind", "found_live")
 """Fields of run.json that are texts, and that older records may lack or have no text in."""
 
 
+_OF_CALLS = re.compile(r"\.whole\.(?:ratio|floor)\.")
+"""Ratios of complete calls. Versions before 2026-11-30 added the rest of the call, in wall time, to
+the CPU time of a row's part."""
+
 _WITHDRAWN = frozenset({"cpu_ns", "cpu_s_per_gib", "cpu_over_before"})
 """Numbers that this version leaves out where the clock of CPU time was too coarse for them."""
 
@@ -57,9 +61,9 @@ class FieldDifference:
     def is_of_a_version(self) -> bool:
         """Whether versions may differ in it: the record is older than the field, or than the
         experiment's words for it, or it is a verdict or its explanation, and no number, or a number
-        that is no longer given.
+        that is no longer given, or of a complete call.
         """
-        if _WORDED.search(self.path):
+        if _WORDED.search(self.path) or _OF_CALLS.search(self.path):
             return True
         if self.path.rpartition(".")[2] in _WITHDRAWN:
             return self.computed == "null"

@@ -49,7 +49,7 @@ NEAR_EACH, NEAR_LONG = 5, 32
 SHORT_STEPS, SHORT_RANDOM = 8, 6
 """Steps of a short random program; one of so many short ones is random."""
 SHORT_FAILING = 3
-"""One of so many short programs has a late allocation that fails, while changed blocks are left."""
+"""One of so many short programs has an allocation that fails, while changed blocks are left."""
 MOST_VARIED = 60
 """Longer programs are not varied."""
 SHORT_DIFFERING, MOST_SHORTENED = 20, 4
@@ -298,7 +298,7 @@ class Attempts(Iterator[Attempt]):
             if near and dice.randrange(SHORT_RANDOM) and (chosen := near.choose(dice)):
                 name, its = f"near {chosen[0]}, seed {number}", varied(dice, chosen[1], weights)
                 if not self._wanted <= self.met and dice.randrange(SHORT_FAILING) == 0:
-                    its = _failing_late(dice, its)
+                    its = _failing_last(dice, chosen[1] if dice.randrange(2) else its)
             else:
                 name = f"short seed {number}"
                 its = varied(dice, small(generate(number, SHORT_STEPS, weights)), weights)
@@ -348,15 +348,18 @@ def with_failures(dice: random.Random, program: Program) -> Program:
     return parse(str(without_misplaced(Program(tuple(steps)))))
 
 
-def _failing_late(dice: random.Random, program: Program) -> Program:
-    """The same steps, with an allocation that fails in one of the last ones."""
+def _failing_last(dice: random.Random, program: Program) -> Program:
+    """The same steps, with an allocation that fails in the last one or in one of those before."""
     steps = list(program.steps)
-    steps.insert(len(steps) - dice.randrange(min(6, len(steps))), _fail(dice))
+    at = len(steps) - dice.choice((1, 1, 1, 2, 3, 4))
+    steps.insert(max(at, 0), _fail(dice))
     return parse(str(without_misplaced(Program(tuple(steps)))))
 
 
 def _fail(dice: random.Random) -> Step:
-    return new_step("fail", nr=1 + dice.randrange(MOST_FAILING))
+    """The kernel may try again at once, so now and then several fail in a row."""
+    times = dice.choice((None, None, 2, 4))
+    return new_step("fail", nr=1 + dice.randrange(MOST_FAILING), times=times)
 
 
 def _shapes(program: Program) -> frozenset[str]:

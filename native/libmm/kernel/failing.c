@@ -11,14 +11,16 @@
 
 static unsigned long next_fails, fails;	/* so many allocations from now on; 0: none does */
 static long next_order, least_order;	/* of these; not 0: all later ones fail, too */
+static long next_times, times;		/* so many in a row fail */
 static bool is_entered;
 
-long step_fail(long nr, long order)
+long step_fail(long nr, long order, long nr_times)
 {
-	if (nr <= 0 || order < 0)
+	if (nr <= 0 || order < 0 || nr_times <= 0)
 		return -EINVAL;
 	next_fails = nr;
 	next_order = order;
+	next_times = nr_times;
 	return 0;
 }
 
@@ -26,6 +28,7 @@ void begin_failing(void)
 {
 	fails = next_fails;
 	least_order = next_order;
+	times = next_times;
 	next_fails = 0;
 }
 
@@ -43,7 +46,7 @@ static bool must_fail(gfp_t gfp, long order)
 		fails--;
 		return false;
 	}
-	fails = least_order > 0;
+	fails = least_order > 0 || --times > 0;
 	return true;
 }
 

@@ -94,7 +94,7 @@ def test_an_allocation_of_the_next_step_fails_when_it_is_asked_for(computer: Com
     for line, (nr, step) in enumerate(
         ((1, "fork 0 1"), (5, "fork 0 2"), (1, "mprotect 0 3 6 1"), (1, "write 0 3 1 0")), 2
     ):
-        text += f"{2 * line} fail {nr} 0\n{2 * line + 1} {step}\n"
+        text += f"{2 * line} fail {nr} 0 1\n{2 * line + 1} {step}\n"
     text += "20 fork 0 3\n21 read 0 0 64\n"
     code, said = computer.report(text)
     steps = {one["line"]: one["returned"] for one in said if "returned" in one}
@@ -102,6 +102,18 @@ def test_an_allocation_of_the_next_step_fails_when_it_is_asked_for(computer: Com
     assert {line: steps[line] for line in (5, 7, 9, 20, 21)} == {
         5: -ENOMEM, 7: -ENOMEM, 9: -ENOMEM, 20: 0, 21: 64,
     }  # fmt: skip
+
+
+def test_an_allocation_that_is_tried_again_fails_if_several_in_a_row_do(computer: Computer) -> None:
+    text = "p0 mmap a 4 anon private rw populate\nfail {}\np0 munmap a[1:2]\n"
+
+    def returned(words: str) -> int:
+        return Rig(computer).run(parse(text.format(words))).returned[3]
+
+    for nr in range(2, 8):
+        if returned(str(nr)) == -ENOMEM:
+            assert returned(f"{nr - 1} times=2") == -ENOMEM
+    assert returned("99 times=2") == 0
 
 
 def test_what_files_say_is_returned_where_it_is_one_number(computer: Computer) -> None:

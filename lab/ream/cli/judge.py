@@ -101,8 +101,8 @@ def judge(
         bool,
         typer.Option(
             "--quick",
-            help="Run programs on all of mm/ alone, which takes a minute: no row is verified,"
-            " counted or timed. So it ends with 4 if nothing is wrong.",
+            help="Run programs on all of mm/ alone, which takes a minute or two: no row is"
+            " verified, counted or timed. So it ends with 4 if nothing is wrong.",
         ),
     ] = False,
     guests: Annotated[

@@ -35,7 +35,7 @@ MOST_ROWS = 14
 LEAST_EACH = 2
 """Rows of each outcome that the table has, if there are as many."""
 MOST_STEPS = 15
-"""Of a program on a page that is not wrong."""
+"""The longest program that a page prints though nothing is wrong in it."""
 MOST_FUNCTIONS = 2
 LEAST_WHERE = 16
 """Columns that functions need in the table."""

@@ -20,7 +20,7 @@ _BITS = {
     63: "no-exec",
 }
 _SWAP_BITS = {1: "soft-dirty", 2: "uffd-wp", 3: "exclusive"}
-"""Of what is not present: swap slots, migration entries and markers."""
+"""Bits of entries that map nothing, such as swap slots, migration entries and markers."""
 _SWAP_TYPE, _SWAP_OFFSET = 59, 14
 """The first bit of the type of a swap entry, and of what is left of its inverted offset when the
 type is shifted out."""

@@ -47,3 +47,16 @@ def test_its_program_shows_it_without_the_repair_alone(
         assert {at: ran.returned[at] for at in defect.returned} == {
             at: both[number] for at, both in defect.returned.items()
         }
+
+
+@pytest.mark.parametrize("kernel", sorted({one for its in defects() for one in its.kernels}))
+def test_repairs_leave_right_what_was_right(
+    rigs: Callable[[str], tuple[Rig, Rig]], kernel: str
+) -> None:
+    steps = (
+        *("p0 mmap a 8 anon private rw populate", "p0 madvise a mergeable"),
+        *(f"set /sys/kernel/mm/ksm/{its}" for its in ("use_zero_pages 1", "run 1")),
+        *("wait 3s", "p0 fork p1", "p1 exit", "p0 fork p1", "p0 exit"),
+    )
+    for its in rigs(kernel):
+        assert not its.run(parse("".join(f"{step}\n" for step in steps))).alarms

@@ -256,14 +256,14 @@ def judge(
         asked = replace(question_of(given), listings=html is not None)
         places = (html, markdown, junit)
         also = _also(given, asked, letter=letter, by=by, places=places, force=force)
-    if dry_run:
-        print("\n".join(page.planned(asked)))
-        return
-    for file in also:  # an earlier judgement must not pass for this one
-        if file.is_file() and not file.is_symlink():
-            file.unlink()
-    with _errors_as_objects(as_json=as_json), _what_is_kept():
-        answer = judged(asked, Reporter(quiet=quiet))
+        if dry_run:
+            print("\n".join(page.planned(asked)))
+            return
+        for file in also:  # an earlier judgement must not pass for this one
+            if file.is_file() and not file.is_symlink():
+                file.unlink()
+        with _what_is_kept():
+            answer = judged(asked, Reporter(quiet=quiet))
     _tell(answer, also, as_json=as_json, force=force)
 
 

@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 from ream.command import require
@@ -109,11 +110,9 @@ def judge(asked: Question, reporter: Reporter) -> Judgement:
     if asked.guests:
         require(QEMU)
     began = time.monotonic()
-    fetched = (
-        fetch_tree(one, cache=asked.cache, step=reporter.step).built(asked.setup)
-        for one in ((asked.tree, asked.to) if asked.to else (asked.tree,))
-    )
-    tree, to = next(fetched), next(fetched, None)
+    fetch = partial(fetch_tree, cache=asked.cache, step=reporter.step)
+    tree = fetch(asked.tree).built(asked.setup)
+    to = fetch(asked.to).built(asked.setup) if asked.to else None
     whole = None if to else search_first(asked, tree, reporter)
     if whole is not None and (whole.wrong or whole.same or asked.quick):
         return _judgement(asked, tree, whole=whole, wrong=whole.wrong)

@@ -309,7 +309,7 @@ def _examined(tried: _Tried, files: Collection[str]) -> Examined:
 
 def _differs(program: Program, found: Found, base: Ran, its: Ran) -> str:
     assert found.differs is not None
-    last = numbered(program).steps[-1].line
+    last = program.steps[-1].line
     differs = difference(base, its) or (last, found.differs[1])
     return f"{difference_words(differs, base, its, program)}, which may be meant"
 

@@ -259,11 +259,10 @@ class Attempts(Iterator[Attempt]):
         shorter: finds a short program with a difference in the same part.
         """
         steps = tuple(step for step in attempt.program if step.line <= line)
-        if part == FLUSHES and self._kinds[part] < MOST_OF_A_KIND:
-            self._kinds[part] += 1
-            self._soon += with_access(attempt.origin, Program(steps))
         kind = f"{steps[-1].shape if steps else ''}: {part}"
         self._kinds[kind] += 1
+        if part == FLUSHES and self._kinds[kind] <= MOST_OF_A_KIND:
+            self._soon += with_access(attempt.origin, Program(steps))
         if self._near is None or self._kinds[kind] > MOST_OF_A_KIND:
             return
         program = Program(steps)

@@ -322,15 +322,28 @@ long call_offline(long start, long bytes, long number, long removes)
 	return online_pages(pfn, PAGES_PER_SECTION, zone, NULL);
 }
 
+/*
+ * Whether a page was freed while it was broken. The buddy allocator did not take it, and
+ * unpoison_memory() would clear the mark and leave it to nobody.
+ */
+static bool was_freed_broken(struct page *page)
+{
+	return !page_count(page) && !PageHuge(page) && !is_free_buddy_page(page) &&
+	       page_private(page) != MAGIC_HWPOISON;
+}
+
 /* Broken pages become usable again. */
 long call_unpoison(long start, long bytes, long unused, long unused2)
 {
 	unsigned long frame;
+	struct page *page;
 	long nr = 0;
 
-	for (frame = 0; frame < computer.nr_frames; frame++)
-		if (PageHWPoison(pfn_to_page(LIBMM_FIRST_PFN + frame)))
+	for (frame = 0; frame < computer.nr_frames; frame++) {
+		page = pfn_to_page(LIBMM_FIRST_PFN + frame);
+		if (PageHWPoison(page) && !was_freed_broken(page))
 			nr += !unpoison_memory(LIBMM_FIRST_PFN + frame);
+	}
 	return nr;
 }
 

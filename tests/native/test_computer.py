@@ -327,6 +327,21 @@ fsync l
 pwrite d[0]
 fsync d
 """,
+    "a writer waits until the flusher has written": """
+file b 6032K blocks
+hog 22502
+p0 mmap a 512 b+512 shared rw populate
+set /proc/sys/vm/dirty_ratio 2
+p0 write a same=20481
+""",
+    "a page that was freed while it was broken stays so": """
+p0 mmap a 512 anon private rw populate thp=always
+p0 pin a[313]
+p0 madvise a[0] hwpoison
+p0 unpin a[313]
+p0 call split a[1]
+p0 call unpoison
+""",
 }
 """Programs that once raised an alarm for what is right."""
 

@@ -470,6 +470,8 @@ int put_on_disk(struct file *file, unsigned long nr_pages)
 	clear_bit(AS_UNEVICTABLE, &inode->i_mapping->flags);
 	mapping_set_gfp_mask(inode->i_mapping, GFP_HIGHUSER_MOVABLE);
 	mapping_set_large_folios(inode->i_mapping);
+	/* The flusher does not see inodes that are in no hash, and ramfs leaves its own out. */
+	insert_inode_hash(inode);
 	i_size_write(inode, nr_pages << PAGE_SHIFT);
 	return 0;
 }

@@ -314,6 +314,9 @@ long call_offline(long start, long bytes, long number, long removes)
 	if (number < 0 || !is_ram(pfn))
 		return -EINVAL;
 	zone = page_zone(pfn_to_page(pfn));
+	/* drivers/base/memory.c: a block of two zones stays online. */
+	if (page_zone(pfn_to_page(pfn + PAGES_PER_SECTION - 1)) != zone)
+		return -EINVAL;
 	error = offline_pages(pfn, PAGES_PER_SECTION, zone, NULL);
 	if (error)
 		return error;

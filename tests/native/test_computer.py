@@ -334,6 +334,20 @@ p0 mmap a 512 b+512 shared rw populate
 set /proc/sys/vm/dirty_ratio 2
 p0 write a same=20481
 """,
+    "a file of huge pages grows when it is mapped": """
+file t 2M hugetlb
+set /proc/sys/vm/nr_hugepages 4
+p0 mmap a 512 t+512 shared rw
+p0 write a
+""",
+    "a folio of more pages than may be dirty is never written": """
+memory 64M 32M
+file l 4K large
+pwrite l[1024:1536]
+p0 mmap a 512 l+1024 shared rw populate
+set /proc/sys/vm/dirty_ratio 1
+p0 write a
+""",
     "a section in two zones stays online": """
 boot movablecore 400M
 p0 call offline x=1

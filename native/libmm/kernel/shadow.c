@@ -282,6 +282,20 @@ static int signal_expected(struct user_page *page, int protection)
 #define FEW_FREE_SHARE 64	/* of all frames: fewer, and an access may get no page */
 
 /*
+ * Whether an access may fault again and again. Memory may be short. Or one large folio is more
+ * than may be dirty: the writer is throttled until the flusher has cleaned the folio, and faults
+ * anew on the entry that the flusher has protected.
+ */
+static bool may_fault_for_ever(void)
+{
+	unsigned long background, dirty;
+
+	global_dirty_limits(&background, &dirty);
+	return dirty < HPAGE_PMD_NR ||
+	       global_zone_page_state(NR_FREE_PAGES) < computer.nr_frames / FEW_FREE_SHARE;
+}
+
+/*
  * Where the process has asked to be told of pages that are missing, it is by a
  * signal, as where no huge page is left, or a page is broken.
  */
@@ -307,8 +321,7 @@ static bool may_go_on(struct process *process, unsigned long number, const char 
 		return false;
 	if (is == SIGKILL || ((is == SIGBUS || is == -EAGAIN) && may_lack_page(process, number)))
 		return false;
-	if (is == -EAGAIN &&
-	    global_zone_page_state(NR_FREE_PAGES) < computer.nr_frames / FEW_FREE_SHARE)
+	if (is == -EAGAIN && may_fault_for_ever())
 		return false;
 	wrong("process %d %s page %#lx and gets signal %d, where %d is right",
 	      process->number, what, number, is, expected);

@@ -74,6 +74,10 @@ long step_mmap(long number, long page, long nr, long protection, long flags, lon
 		see_what_is_mapped(process, page, nr);
 		return result;
 	}
+	/* A mapping of hugetlbfs that may be written makes its file longer. */
+	if (file >= 0 && is_file_hugepages(file_of(file)->file) && protection & PROT_WRITE)
+		file_of(file)->nr_pages = clamp(offset + nr, (long)file_of(file)->nr_pages,
+						(long)MOST_FILE_PAGES);
 	if (file >= 0 && is_zero_device(file))
 		file = -1;
 	error = file_kind(flags, file, nr, &first);

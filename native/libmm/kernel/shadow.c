@@ -291,7 +291,7 @@ static bool may_fault_for_ever(void)
 	unsigned long background, dirty;
 
 	global_dirty_limits(&background, &dirty);
-	return dirty < HPAGE_PMD_NR ||
+	return (background + dirty) / 2 < HPAGE_PMD_NR ||	/* dirty_freerun_ceiling() */
 	       global_zone_page_state(NR_FREE_PAGES) < computer.nr_frames / FEW_FREE_SHARE;
 }
 

@@ -348,6 +348,17 @@ p0 mmap a 512 l+1024 shared rw populate
 set /proc/sys/vm/dirty_ratio 1
 p0 write a
 """,
+    "the flusher holds folios that it writes": """
+memory 512M 256M
+file l 6M large
+hog 14764
+p0 mmap a 1536 anon private rw populate thp=never
+pwrite l[0:512]
+p0 mmap b 512 l shared rw populate
+p0 read b[0:512]
+fsync l
+p0 pin b[175:178] write get
+""",
     "a section in two zones stays online": """
 boot movablecore 400M
 p0 call offline x=1

@@ -57,11 +57,26 @@ static unsigned long check_mapcounts(struct folio *folio, unsigned long nr)
 	return huge ? nr : mapped;
 }
 
+/* Whether a flusher is under way on the disk of a folio's file. It holds a batch of folios. */
+static bool is_being_flushed(struct folio *folio)
+{
+	struct bdi_writeback *wb;
+
+	if (!on_disk(folio, 0))
+		return false;
+	list_for_each_entry(wb, &inode_to_bdi(folio->mapping->host)->wb_list, bdi_node)
+		if (writeback_in_progress(wb))
+			return true;
+	return false;
+}
+
 static void check_references(struct folio *folio, unsigned long nr)
 {
 	long counted = census.references[frame_of(&folio->page)];
 	long others = counted - folio_mapcount(folio);
 
+	if (is_being_flushed(folio))
+		return;
 	if (folio_test_swapcache(folio) || (folio->mapping && !folio_test_anon(folio)))
 		counted += nr;
 	if (on_disk(folio, 0) && folio_test_private(folio))

@@ -36,7 +36,7 @@
 #include <asm/mmu_context.h>
 #include "internal.h"
 #include "slab.h"
-#ifdef HAVE_MM_CORE_INIT_EARLY
+#if __has_include("mm_init.h")	/* since 7.3 */
 #include "mm_init.h"
 #endif
 #include "hosted.h"

@@ -177,6 +177,14 @@ void start_processes(void)
 
 /* --- steps of processes ------------------------------------------------ */
 
+static void wait_for_step(struct process *process)
+{
+	while (process->step &&
+	       ((process->has_events && (wait_for_others(0) || serve_event(process))) ||
+		wait_for_others(LONGEST_STEP_S * HZ) || end_migrations()))
+		;
+}
+
 bool run_in_process(struct process *process, const struct step *step, const long *arguments)
 {
 	if (process->step)
@@ -184,10 +192,11 @@ bool run_in_process(struct process *process, const struct step *step, const long
 	memcpy(process->arguments, arguments, sizeof(process->arguments));
 	process->step = step;
 	wake_up_process(process->context->task);
-	while (process->step &&
-	       ((process->has_events && (wait_for_others(0) || serve_event(process))) ||
-		wait_for_others(LONGEST_STEP_S * HZ) || end_migrations()))
-		;
+	wait_for_step(process);
+	if (process->step && may_fault_for_ever()) {
+		do_send_sig_info(SIGKILL, SEND_SIG_PRIV, process->context->task, PIDTYPE_TGID);
+		wait_for_step(process);
+	}
 	return !process->step;
 }
 

@@ -286,7 +286,7 @@ static int signal_expected(struct user_page *page, int protection)
  * than may be dirty: the writer is throttled until the flusher has cleaned the folio, and faults
  * anew on the entry that the flusher has protected.
  */
-static bool may_fault_for_ever(void)
+bool may_fault_for_ever(void)
 {
 	unsigned long background, dirty;
 

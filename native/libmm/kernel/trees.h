@@ -61,6 +61,13 @@ static inline int set_anon_vma_name(unsigned long start, unsigned long bytes, co
 #define kill_litter_super kill_anon_super
 #endif
 
+#ifndef HAVE_PTE_UFFD
+#define pte_uffd(pte) pte_uffd_wp(pte)
+#define pmd_uffd(pmd) pmd_uffd_wp(pmd)
+#define pte_swp_uffd(pte) pte_swp_uffd_wp(pte)
+#define VM_UFFD_RWP 0
+#endif
+
 #ifdef HAVE_LEAFOPS
 #include <linux/leafops.h>
 #else
@@ -72,10 +79,6 @@ static inline int set_anon_vma_name(unsigned long start, unsigned long bytes, co
 #define softleaf_is_migration(entry) is_migration_entry(entry)
 #define softleaf_to_pfn(entry) swp_offset_pfn(entry)
 #define pte_is_uffd_wp_marker(pte) pte_marker_uffd_wp(pte)
-#define pte_uffd(pte) pte_uffd_wp(pte)
-#define pmd_uffd(pmd) pmd_uffd_wp(pmd)
-#define pte_swp_uffd(pte) pte_swp_uffd_wp(pte)
-#define VM_UFFD_RWP 0
 
 static inline bool softleaf_is_guard_marker(swp_entry_t entry)
 {

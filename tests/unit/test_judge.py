@@ -139,6 +139,15 @@ WRONG = Wrong("fork", ("fork-64k: patched: pte at 8: 1 instead of 0", "more"), (
              " fork-1m (+4.0 %, 0 locked); executes a little more loads in 1 row, +0.2 %, 0"
              " instructions, 0 locked (fork-4k)."),
         ),
+        (
+            judgement(
+                operation(timed=timed(0.4, "faster"), counted=counted(instructions=0.1)),
+                operation("fork-2m", counted=counted(instructions=0.04)),
+            ),
+            4,
+            ("Undecided, since counts and times disagree: executes more instructions in 1 row,"
+             " fork-2m"),
+        ),
         (judgement(FASTER, SLOWER), 1, "A regression: slower in 1 row, fork-64k (1.100x);"),
         (
             judgement(operation(counted=counted(locked=0.5)), SAME),

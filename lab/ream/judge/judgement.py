@@ -449,7 +449,16 @@ class Judgement:
     @property
     def loss(self) -> float:
         """The size of the largest regression; 0 if there is none."""
-        return max((one.loss for one in self.operations), default=0.0)
+        decide = ("slower",) if self.are_counts_misleading else LOSSES
+        return max((one.loss for one in self.operations if one.outcome in decide), default=0.0)
+
+    @property
+    def are_counts_misleading(self) -> bool:
+        """Whether a row is faster although it executes more, as one that fetches memory early is.
+
+        Then rows that execute more, and whose time decides nothing, are no regression.
+        """
+        return any(its.counted is not None and its.counted.grown for its in self.having("faster"))
 
     @property
     def gain(self) -> float:
@@ -493,6 +502,8 @@ class Judgement:
         if self.loss and (self.strict or not self.is_little):
             return ClaimFails.exit_code
         open_ = self.having("undecided") or self.having("mixed") or self.unshown
+        if self.are_counts_misleading:
+            open_ = open_ or self.having("more")
         return Inconclusive.exit_code if open_ or self.unhosted or not self.operations else 0
 
     def to_object(self) -> dict[str, Any]:

@@ -144,12 +144,14 @@ def verdict(its: Judgement) -> str:
     if its.changes_nothing:
         return "Nothing changes"
     if its.exit_code:
-        return f"Undecided{_where_alone(its)}"
+        return f"Undecided{_why_or_where(its)}"
     return "No regression was found"
 
 
-def _where_alone(its: Judgement) -> str:
-    """Say in how many rows a judgement is undecided; nothing if something else is open, too."""
+def _why_or_where(its: Judgement) -> str:
+    """Say why a judgement is undecided or in how many rows; nothing if something else is open."""
+    if its.are_counts_misleading:
+        return ", since counts and times disagree"
     nr, nr_rows = len(its.unshown), len(its.operations)
     is_all = its.unhosted or its.having("undecided") or its.having("mixed") or nr == nr_rows
     return "" if is_all or not nr else f" in {nr} of {counted(nr_rows, 'row')}"

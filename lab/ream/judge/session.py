@@ -287,12 +287,16 @@ def _wrong(judging: _Judging, request: Request, said: str) -> Wrong:
 
 
 def _note_record(judging: _Judging, outcome: Outcome) -> None:
-    """The record, and what the run says of the series besides what it counts or times."""
+    """The record, and what the run says of the series and of itself besides counts and times.
+
+    What may bias the run, such as a machine with other work, is among that.
+    """
     judging.records.append(outcome.path.name)
-    own = f"{PATCHED}: "
-    for text in outcome.summary.receipt.warnings:
-        said = f"{outcome.summary.experiment}: {text.removeprefix(own)}"
-        if text.startswith(own) and said not in judging.notes:
+    summary = outcome.summary
+    others = {f"{name}: " for row in summary.rows for name in row.variants} - {f"{PATCHED}: "}
+    for text in summary.receipt.warnings:
+        said = f"{summary.experiment}: {text.removeprefix(f'{PATCHED}: ')}"
+        if not text.startswith(tuple(others)) and said not in judging.notes:
             judging.notes.append(said)
 
 

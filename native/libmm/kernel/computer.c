@@ -404,7 +404,7 @@ void __init boot_computer(void)
 	maple_tree_init();
 	kmem_cache_init_late();
 	start_workers();
-#ifdef HAVE_KVFREE_RCU_HEAD
+#ifdef CONFIG_KVFREE_RCU_BATCHED
 	kvfree_rcu_init();
 #endif
 	setup_per_cpu_pageset();

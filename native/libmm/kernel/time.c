@@ -153,7 +153,7 @@ void run_timers(void)
 
 /* --- timers of less than a tick: they are due at once ------------------ */
 
-#ifdef HAVE_KVFREE_RCU_HEAD	/* which is the only one that sets one */
+#ifdef CONFIG_KVFREE_RCU_BATCHED	/* which is the only one that sets one */
 void hrtimer_setup(struct hrtimer *timer, enum hrtimer_restart (*function)(struct hrtimer *),
 		   clockid_t clock, enum hrtimer_mode mode)
 {

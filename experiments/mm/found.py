@@ -39,6 +39,14 @@ smaps calls swapped. `write a same=N` writes the same to all pages.
 """
 
 
+_EXPLAINED = """\
+Alarms that are not withheld were explained: by the defects above, or by mistakes of libmm, which
+were mended. One rule of libmm is stricter than the kernel: pages of a large folio may be unmapped
+while its other pages are swapped out or being moved. The kernel does not note such a folio as one
+to be split, so the memory of the unmapped pages stays in use until reclaim finds it.
+"""
+
+
 @dataclass(frozen=True)
 class Defect:
     """A defect, the program that shows it, and what steps return without and with the repair.
@@ -163,7 +171,7 @@ def _searched() -> Iterator[str]:
         seeds = f"{one.first} to {one.last}"
         words = (one.kernel, one.configuration, one.steps, seeds, one.alarms, one.withheld)
         yield f"| {' | '.join(map(str, words))} |"
-    yield ""
+    yield f"\n{_EXPLAINED}"
 
 
 def _filled(text: str, indent: str = "") -> str:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The pages of docs/questions are made of their counts, and what they claim follows from these."""
 
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -93,3 +94,16 @@ def test_a_changed_patch_is_another_identity(
     (tmp_path / "a.patch").write_text("two\n")
     assert questions.identity("mprotect-512", "7.3+a") != before
     assert questions.identity("mprotect-512", "7.3") != before
+
+
+def test_the_program_of_the_snapshot_page_measures_both_kinds_of_pages(tmp_path: Path) -> None:
+    program = tmp_path / "snapshot"
+    source = questions.FOLDER / "snapshot.c"
+    subprocess.run(["cc", "-O2", "-Wall", "-Wextra", "-Werror", "-o", program, source], check=True)
+    said = subprocess.run([program, "2", "1"], check=True, capture_output=True, text=True).stdout
+    lines = [line.split() for line in said.splitlines()]
+    assert [line[0] for line in lines] == ["4k", "2m"]
+    for _, *words in lines:
+        its = dict(zip(words[::2], map(float, words[1::2]), strict=True))
+        assert its["pages"] == 512
+        assert 0 < its["median_us"] <= its["p99_us"] <= its["longest_us"]

@@ -507,7 +507,7 @@ static _Noreturn void no_folios(const struct folios *folios, size_t nr_best,
 		    nr_attempts);
 	folios_setting(folios, setting, sizeof(setting));
 	die(EXIT_CANNOT_RUN,
-	    "folios of %lu KiB: %zu of %zu good in the best of %u attempts; hugepages-%lukB/enabled is '%s', it takes madvise, never for larger sizes, and unfragmented memory",
+	    "folios of %lu KiB: %zu of %zu good in the best of %u attempts; hugepages-%lukB/enabled is '%s', it takes madvise, never for larger sizes, and unfragmented memory (sysctl vm.drop_caches=3 vm.compact_memory=1)",
 	    folio_kib(folios), nr_best, nr_folios(folios), nr_attempts,
 	    folio_kib(folios), setting);
 }

@@ -148,6 +148,6 @@ void shared_map(struct folios *folios)
 		folios->nr_redone++;
 	}
 	die(EXIT_CANNOT_RUN,
-	    "shared folios of %lu KiB: %zu of %zu good in the last of %d attempts; it takes shmem_enabled = advise, never for other sizes, and unfragmented memory",
+	    "shared folios of %lu KiB: %zu of %zu good in the last of %d attempts; it takes shmem_enabled = advise, never for other sizes, and unfragmented memory (sysctl vm.drop_caches=3 vm.compact_memory=1)",
 	    folio_kib(folios), found, wanted, MOST_ATTEMPTS);
 }

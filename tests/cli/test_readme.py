@@ -24,6 +24,8 @@ OWN = {"my.patch": "tests/native/slow/04-fork-locked.patch"}
 RECORD = "20261123T131251Z-zone-contiguous-native-097b"
 """A small one of docs/records."""
 
+IDENTITY = ("-c", "user.name=A Reader", "-c", "user.email=reader@example.org")
+
 DRY = {page.name for page in pages(app) if any("--dry-run" in one.names for one in page.words)}
 
 
@@ -38,6 +40,22 @@ def test_a_command_in_a_block_does_what_it_says(ream, line: str, tmp_path: Path)
     dry = ("--dry-run", "--output", str(tmp_path)) if words[0] in DRY else ()
     said = ream(*words, *dry)
     assert said.code == 0, said.err
+
+
+def test_commits_of_a_git_tree_are_judged_as_the_comment_in_a_block_says(
+    ream, tmp_path: Path
+) -> None:
+    (words,) = re.findall(r"# .*commits: (--tree ~/linux \S+\.\.)$", "".join(BLOCKS), re.MULTILINE)
+    tree = tmp_path / "linux"
+    (tree / "mm").mkdir(parents=True)
+    for number, git in enumerate(["init -q"] + ["add .", "commit -q -s -m change"] * 4):
+        (tree / "mm" / "memory.c").write_text(f"int changed = {number};\n")
+        subprocess.run(("git", *IDENTITY, *git.split()), cwd=tree, check=True)
+    said = ream("judge", *words.replace("~/", f"{tmp_path}/").split(), "--dry-run")
+    assert said.code == 0, said.err
+    assert re.findall(r"\d\. change$", said.out, re.MULTILINE) == [
+        f"{n}. change" for n in (1, 2, 3)
+    ]
 
 
 @pytest.mark.parametrize("line", [one for one in TYPED if one.startswith("make ")])

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ream.paths import CHECKOUT, EXPERIMENTS
+from ream.paths import EXPERIMENTS
 
 PATCHES = Path(__file__).parent / "patches"
 
@@ -29,22 +29,6 @@ def test_the_first_wrong_patch_of_a_series_is_named(ream, tmp_path: Path) -> Non
     assert its["wrong"]["experiment"] == "fork"
     assert its["wrong"]["first_patch"][0] == 2
     assert "the child's entry" in its["wrong"]["lines"][0]
-
-
-def test_the_wrong_patch_of_the_readme_is_judged_as_the_readme_shows(ream) -> None:
-    command, *shown = (CHECKOUT / "tests/readme/wrong.txt").read_text().splitlines()
-    patch = CHECKOUT / command.split()[-1]
-    ran = ream("judge", str(patch), "--seed", "1", COLUMNS="84")
-    assert ran.code == 5, ran.err
-    said = ran.out.splitlines()
-    begins = "judgement"
-    assert _from(begins, said) == _from(begins, shown)
-
-
-def _from(begins: str, lines: list[str]) -> list[str]:
-    """The lines from the first one on that begins so: those before it tell the machine."""
-    (first, *_) = (number for number, line in enumerate(lines) if line.startswith(begins))
-    return lines[first:]
 
 
 def test_a_locked_operation_more_is_a_regression_of_what_is_executed(ream, tmp_path: Path) -> None:

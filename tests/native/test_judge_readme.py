@@ -1,0 +1,27 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""README's judgement of a wrong patch, as it is typed there: half a minute once mm/ is compiled."""
+
+import pytest
+
+from ream.paths import CHECKOUT
+
+pytestmark = pytest.mark.xdist_group("reach")
+
+
+@pytest.mark.parametrize("quick", [(), ("--quick",)], ids=["whole", "quick"])
+def test_the_wrong_patch_of_the_readme_is_judged_as_the_readme_shows(
+    ream, quick: tuple[str, ...]
+) -> None:
+    command, *shown = (CHECKOUT / "tests/readme/wrong.txt").read_text().splitlines()
+    patch = CHECKOUT / command.split()[-1]
+    ran = ream("judge", *quick, str(patch), "--seed", "1", COLUMNS="84")
+    assert ran.code == 5, ran.err
+    said = ran.out.splitlines()
+    begins = "judgement"
+    assert _from(begins, said) == _from(begins, shown)
+
+
+def _from(begins: str, lines: list[str]) -> list[str]:
+    """The lines from the first one on that begins so: those before it tell the machine."""
+    (first, *_) = (number for number, line in enumerate(lines) if line.startswith(begins))
+    return lines[first:]

@@ -95,6 +95,7 @@ COMMANDS: Mapping[str, tuple[str, ...]] = {
     "check-ktap": ("check", "b2e1", "--baseline", "5845", "--ktap", "-"),
     "check-unlike": ("check", "e57f", "--baseline", "4fed", "--force"),
     "compare": ("compare", "6c37", "a5d9"),
+    "compare-rows": ("compare", "6c37", "a5d9", "--rows"),
     "compare-counts": ("compare", "294e", "2674"),
     "compare-counts-json": ("compare", "294e", "2674", "--json"),
     "compare-kernels": ("compare", "37ce", "5845", "--force"),

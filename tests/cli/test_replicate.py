@@ -61,7 +61,7 @@ def test_a_quick_run_replicates_a_table_and_leaves_an_ordinary_record(ream, tmp_
     assert ran.code == 4, ran.err  # one launch has no interval
     assert "\n  64 " in ran.out
     (record,) = (tmp_path / "data/ream/runs").iterdir()
-    assert ran.out.rstrip().endswith(f"record    {record.name}")
+    assert ran.out.count(f"\nrecord    {record.name}\n") == 1
     again = ream("replicate", "small.toml", "--record", record.name)
     assert (again.out, again.code) == (ran.out, ran.code)
     assert ream("report").code == 0

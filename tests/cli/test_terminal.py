@@ -3,6 +3,7 @@
 
 import os
 import pty
+import re
 import signal
 import subprocess
 import sys
@@ -16,7 +17,8 @@ from ream.cli.terminal import coloured, pager_of, wants_colours
 from shipped import RECORDS, copied
 
 RECORD = str(RECORDS / "20261128T232540Z-mremap-native-3e9e")
-GREEN, RED = "\x1b[32m", "\x1b[31m"
+FORK = str(RECORDS / "20261128T232136Z-fork-native-011d")
+GREEN, RED, PLAIN = "\x1b[32m", "\x1b[31m", "\x1b[39m"
 
 
 def on_terminal(*words: str, **environment: str) -> str:
@@ -52,7 +54,7 @@ def test_colours_change_no_other_character() -> None:
     plain = on_terminal("report", RECORD, NO_COLOR="1")
     assert "\x1b" not in plain
     shown = on_terminal("report", RECORD)
-    for code in (GREEN, RED, "\x1b[39m"):
+    for code in (GREEN, RED, PLAIN):
         shown = shown.replace(code, "")
     assert shown == plain
 
@@ -77,6 +79,8 @@ def test_a_pager_that_is_left_early_is_no_error() -> None:
     [
         (["report"], {"TERM": "xterm", "PAGER": "sh -c true"}, ["sh", "-c", "true"]),
         (["run", "fork"], {"TERM": "xterm", "PAGER": "sh"}, []),
+        (["replicate", "--all"], {"TERM": "xterm", "PAGER": "sh"}, []),
+        (["replicate", "--all", "--record", "last"], {"TERM": "xterm", "PAGER": "sh"}, ["sh"]),
         (["report"], {"TERM": "dumb", "PAGER": "sh"}, []),
         (["report"], {"TERM": "xterm", "PAGER": "cat"}, []),
         (["report"], {"TERM": "xterm", "PAGER": ""}, []),
@@ -97,6 +101,22 @@ def test_only_commands_that_look_have_a_pager(
 )  # fmt: skip
 def test_gains_are_green_and_losses_red(text: str, colours: list[str]) -> None:
     assert [one for one in (GREEN, RED) if one in coloured(text)] == colours
+
+
+def test_a_cell_of_what_is_swept_is_green_above_1_and_red_below_it(ream) -> None:
+    shown = on_terminal("report", FORK, COLUMNS="80")
+    assert f"{GREEN}1.14x{PLAIN}" in shown
+    assert f"{RED}0.96x{PLAIN}" in shown
+    assert re.sub(r"\x1b\[\d+m", "", shown) == ream("report", FORK, COLUMNS="80").out.replace(
+        "\n", "\r\n"
+    )
+
+
+@pytest.mark.parametrize(
+    "line", ["  4        0.14 -> 0.13      7.05x", "no more than 1.79x", "  one  1.00x   =  ?"]
+)
+def test_what_is_no_cell_of_what_is_swept_or_no_gain_is_plain(line: str) -> None:
+    assert coloured(line) == line
 
 
 def test_no_colours_for_who_asks_for_none() -> None:

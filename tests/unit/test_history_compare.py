@@ -14,7 +14,7 @@ from ream.history.compare import compare
 from ream.history.ratios import ratios_of
 from ream.record.record import Record
 from ream.report.contract import Summary
-from ream.width import WIDEST
+from ream.width import WIDEST, as_wide_as
 from shipped import EACH, RECORDS, unpacked
 
 
@@ -238,3 +238,35 @@ def test_the_object_of_a_comparison_has_what_the_text_has(tmp_path: Path) -> Non
     assert comparison.text(found).count("[one launch]") == 6
     assert "0 of 6 lines were tested; 6 not: 6 of one launch in a run" in comparison.text(found)
     assert line["not_tested"] == "of one launch in a run"
+
+
+def test_a_long_comparison_is_a_table_with_each_reason_once(tmp_path: Path) -> None:
+    rows = tuple(f"fsdax-{number}" for number in range(6))
+    variants = {"before": [], "published": series("a"), "ream": series("c")}
+    other = {"kernel": kernel(variants=variants)}
+    runs = [
+        written(tmp_path, 1, sd=0.01, rows=rows),
+        written(tmp_path, 2, sd=0.01, rows=rows, receipt=other, truth={"ream": 0.8}),
+    ]
+    found = compare(runs)
+    said = comparison.overview(found)
+    assert said.index("in short") < said.index("row ") < said.index("fsdax-0") < said.index("read")
+    assert said.count("not pooled") == said.count("not tested:") == 1
+    lines = said.splitlines()
+    assert all(any(line.startswith(row) for line in lines) for row in rows)
+    assert sum(line.endswith("DIFFER b") for line in lines) == len(rows)
+    (reason,) = (line for line in lines if line.startswith("b "))
+    assert "series of ours" in reason
+    assert "--rows" in lines[-1]
+    assert len(lines) < len(comparison.text(found).splitlines())
+
+
+@pytest.mark.parametrize("columns", [60, 80, 100])
+def test_a_line_of_a_comparison_is_no_longer_than_the_terminal(
+    tmp_path: Path, columns: int
+) -> None:
+    other = {"kernel": kernel(compiler="gcc " + "of a long name " * 20)}
+    found = compare([written(tmp_path, 1), written(tmp_path, 2, receipt=other)])
+    with as_wide_as(columns):
+        for said in (comparison.text(found), comparison.overview(found)):
+            assert max(map(len, said.splitlines())) <= columns

@@ -485,15 +485,30 @@ def test_a_control_that_fails_is_said_and_is_not_the_word_of_the_table(replicati
 
 def test_a_table_of_three_kernels_says_that_it_compares_no_two(replications) -> None:
     phases = replications["mprotect-shared-dirty-metal-phases"]
-    words = "none of its lines compares published with before"
+    words = "none of its lines compares technique with before"
     assert verdict_words(phases) == f"not-run: {words}"
 
 
 def test_a_long_name_of_a_table_is_not_run_into_its_verdict(replications) -> None:
-    *_, short = render(list(replications.values())).partition("in short\n")
+    said = render(list(replications.values()))
+    short = said.removeprefix("in short\n").partition("\n\n")[0]
     names = [line.split()[0] for line in short.splitlines() if line[:3].strip()]
     once = [*filter("once".__ne__, names)]
     assert once == [one.table.id for one in replications.values()]
+
+
+def test_of_many_tables_the_verdicts_come_first_and_the_rest_is_asked_for(replications) -> None:
+    every = list(replications.values())
+    said = render(every, rows=False)
+    assert said.startswith("in short\n")
+    assert all(one.table.id in said for one in every)
+    assert "why it may differ" not in said
+    assert said.count("\n") < len(every) * 3 < render(every).count("\n")
+    (alone,) = (one for one in every if one.table.id == "fork-pte-batch-v3")
+    lines = render([alone], rows=False).splitlines()
+    found = next(number for number, line in enumerate(lines) if line.startswith("verdict"))
+    assert found < 5
+    assert all(line_label(one.claim) in "\n".join(lines) for one in alone.lines)
 
 
 def failing(one: Replication, which) -> Replication:

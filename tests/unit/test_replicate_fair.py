@@ -81,7 +81,11 @@ def test_fork_on_amd_is_not_decided_and_says_how_far_hosted_code_is(experiments,
         assert line.parts.ratio > 1.5
         here = to_object([one])["tables"][0]["lines"][0]["here"]
         assert here["live_over_hosted"] == here["live_part_ns"] / here["hosted_part_ns"]
-    assert re.search(r"live part [\d.]+ ms, hosted part [\d.]+ ms, live/hosted", flat(one))
+    said = render([one])
+    assert "live/hosted" in said
+    assert said.count("left out: ") == said.count("not decided: hosted code is ") - 1 == 1
+    for row in {line.row.row: line.row for line in one.lines}.values():
+        assert re.search(rf"^  {row.row} +[\d.]+ % +[\d.]+ +[\d.]+ +[\d.]+ ", said, re.MULTILINE)
 
 
 def test_fork_on_an_intel_cpu_agrees_with_the_table_of_another(experiments) -> None:

@@ -4,16 +4,18 @@
 import logging
 import os
 import secrets
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from typer import _completion_classes as typer_shells
+from typer.core import TyperCommand
+from typer.models import CommandFunctionType
 
 from ream import __version__
 from ream.cli import complete
-from ream.cli.helped import NATIVE, OTHER, Worded
+from ream.cli.helped import CONTINUE, NATIVE, OTHER, Shown, Worded
 from ream.errors import BadUsage
 from ream.paths import data_dir
 
@@ -23,7 +25,18 @@ if TYPE_CHECKING:
 
 SEED_BITS = 32
 
-app = typer.Typer(
+
+class _Commands(typer.Typer):
+    """Commands that have examples in their help, unless they say how it is written."""
+
+    def command(
+        self, name: str | None = None, *, cls: type[TyperCommand] | None = None, **more: Any
+    ) -> Callable[[CommandFunctionType], CommandFunctionType]:
+        """Add a command, as typer does."""
+        return super().command(name, cls=cls or Shown, **more)
+
+
+app = _Commands(
     name="ream",
     cls=Worded,
     help="Find faults in a patch series for Linux memory management, and measure what it costs, on"
@@ -144,6 +157,7 @@ SetOption = Annotated[
     typer.Option(
         "--set",
         metavar="FIELD=VALUE",
+        rich_help_panel=OTHER,
         help="Change a field of these rows, as in memory_bytes=16GiB; repeatable.",
     ),
 ]
@@ -151,13 +165,16 @@ LaunchesOption = Annotated[
     int | None,
     typer.Option(
         metavar="N",
+        rich_help_panel=CONTINUE,
         help="Fresh starts, each with its own layout; by default the experiment's number.",
     ),
 ]
 RoundsOption = Annotated[
     int | None,
     typer.Option(
-        metavar="N", help="Rounds of every row in each launch; by default the experiment's number."
+        metavar="N",
+        rich_help_panel=CONTINUE,
+        help="Rounds of every row in each launch; by default the experiment's number.",
     ),
 ]
 SeedOption = Annotated[

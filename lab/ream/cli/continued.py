@@ -61,7 +61,9 @@ MaxMinutesOption = Annotated[
 ResumeOption = Annotated[
     str | None,
     typer.Option(
-        metavar="RUN", help="Continue an interrupted run, or `last`, as it was requested."
+        metavar="RUN",
+        rich_help_panel=CONTINUE,
+        help="Continue an interrupted run, or `last`, as it was requested.",
     ),
 ]
 DiscardOption = Annotated[
@@ -77,7 +79,13 @@ CellOption = Annotated[
     ),
 ]
 QuietOption = Annotated[
-    bool, typer.Option("--quiet", "-q", help="No progress, no steps: results and errors only.")
+    bool,
+    typer.Option(
+        "--quiet",
+        "-q",
+        rich_help_panel=OTHER,
+        help="No progress, no steps: results and errors only.",
+    ),
 ]
 VerboseOption = Annotated[
     bool,

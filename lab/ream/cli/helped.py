@@ -6,6 +6,8 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperCommand, TyperGroup
 
+from ream.examples import lines
+
 ALL = "--help-all"
 
 VM = "Options of the vm stage"
@@ -33,6 +35,10 @@ def panel_of(param: Any) -> str | None:
 class Worded(TyperGroup):
     """All commands, in groups. What is wrong with a value is told in ream's own words."""
 
+    def format_epilog(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002
+        """Write examples below everything else."""
+        write_examples("ream", formatter)
+
     def format_commands(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002
         """Write the first sentence of each command's help, whole."""
         widest = max(map(len, self.commands))
@@ -52,7 +58,15 @@ class Worded(TyperGroup):
             raise
 
 
-class Sectioned(TyperCommand):
+class Shown(TyperCommand):
+    """A command whose help ends with examples."""
+
+    def format_epilog(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002
+        """Write examples below everything else."""
+        write_examples(self.name or "", formatter)
+
+
+class Sectioned(Shown):
     """A command whose `--help` is one screen, while `--help-all` shows every option.
 
     The common options are those without a `rich_help_panel`; the others stand under theirs.
@@ -66,11 +80,12 @@ class Sectioned(TyperCommand):
         with formatter.indentation():
             formatter.write_text(" ".join(first.split()))
         common = [param for param in self.get_params(ctx) if panel_of(param) is None]
-        lines = [record for param in common if (record := param.get_help_record(ctx)) is not None]
-        widest = max(len(words) for words, _ in lines)
+        found = [record for param in common if (record := param.get_help_record(ctx)) is not None]
+        widest = max(len(words) for words, _ in found)
         room = formatter.width - formatter.current_indent - widest - 4
         with formatter.section(f"Most used (every option: ream {self.name} {ALL})"):
-            formatter.write_dl([(words, _shortened(says, room)) for words, says in lines], widest)
+            formatter.write_dl([(words, _shortened(says, room)) for words, says in found], widest)
+        self.format_epilog(ctx, formatter)
 
     def print_all(self, ctx: Any) -> None:
         """Print the help with every option."""
@@ -88,6 +103,12 @@ class Sectioned(TyperCommand):
         for title, records in sections.items():
             with formatter.section(title):
                 formatter.write_dl(records)
+
+
+def write_examples(command: str, formatter: Any) -> None:
+    """Write the command lines that are examples of a command, as they are typed."""
+    with formatter.section("Examples"):
+        formatter.write("".join(f"{line}\n" for line in lines(command, formatter.width)))
 
 
 def _first_sentence(text: str) -> str:

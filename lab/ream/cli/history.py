@@ -18,7 +18,7 @@ from ream.cli import complete
 from ream.cli.app import JsonOption, RunsOption, app, runs_dir
 from ream.counted import counted
 from ream.nearest import hint
-from ream.width import width
+from ream.width import print_hanging, width
 
 if TYPE_CHECKING:
     from ream.history.choose import Choice
@@ -230,11 +230,11 @@ def show(
     if like:
         print(f"\nlike it: {len(like)} of the same experiment, stage and machine")
         for line in listing.listing(like[:MOST_ALIKE], Choice()):
-            print(f"    {line}")
+            print_hanging(f"    {line}", 8)
         words = ["ream", "compare", found.path.name, like[0].run]
         if runs_in is not None:
             words += ["--runs", str(runs_in)]
-        print(f"    `{shlex.join(words)}` sets them side by side")
+        print(f"    `{shlex.join(words)}` sets them side by side")  # in one line, to be pasted
 
 
 @app.command()
@@ -246,6 +246,9 @@ def compare(
         ),
     ],
     *,
+    rows: Annotated[
+        bool, typer.Option("--rows", help="Print each row, with the interval of each run.")
+    ] = False,
     force: Annotated[
         bool, typer.Option("--force", help="Compare the runs even if they are not alike.")
     ] = False,
@@ -272,7 +275,7 @@ def compare(
     if as_json:
         _print(comparison.to_object(found))
     else:
-        sys.stdout.write(comparison.text(found))
+        sys.stdout.write((comparison.text if rows else comparison.overview)(found))
 
 
 @app.command()

@@ -6,7 +6,7 @@ import re
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import takewhile
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -40,6 +40,9 @@ def list_experiments(
     ] = None,
     *,
     row: RowsOption = None,
+    stage: Annotated[
+        Literal["native", "vm", "live"] | None, typer.Option(help="Only rows of this stage.")
+    ] = None,
     as_json: JsonOption = False,
 ) -> None:
     """List the experiments, a line each, or the rows and published tables of one.
@@ -54,13 +57,15 @@ def list_experiments(
     listed = [load(given_file(name)) for name in ([experiment] if experiment else names())]
     if row:
         listed = [one.only(row) for one in listed]
+    if stage:
+        listed = [own for one in listed if (own := _of_stage(one, stage)).rows]
     tables: dict[str, list[Table]] = {one.name: [] for one in listed}
     for table in load_tables():
         tables.get(table.experiment, []).append(table)
     if as_json:
         found = [_object(one, tables[one.name]) for one in listed]
         print(json.dumps({"schema": 1, "experiments": found}))
-    elif experiment or row:
+    elif experiment or row or stage:
         for one in listed:
             _print_rows(one, tables[one.name])
     else:
@@ -68,6 +73,12 @@ def list_experiments(
             print_hanging(f"{one.name:{NAME_COLUMNS}} {one.question}", NAME_COLUMNS + 1)
         print()
         print_hanging("`ream list NAME` shows the rows of one, and the published tables.", 0)
+
+
+def _of_stage(experiment: "Experiment", stage: str) -> "Experiment":
+    """The experiment with its rows of one stage."""
+    rows = tuple(row for row in experiment.rows if row.stage == stage)
+    return experiment.model_copy(update={"rows": rows})
 
 
 def _object(experiment: "Experiment", tables: Sequence["Table"]) -> dict[str, Any]:

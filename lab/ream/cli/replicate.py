@@ -3,8 +3,9 @@
 
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -66,6 +67,12 @@ def replicate(
         ),
     ] = None,
     runs_in: RunsOption = None,
+    rows: Annotated[
+        bool,
+        typer.Option(
+            "--rows", help="Print each line of all tables, why it may differ, and what bounds it."
+        ),
+    ] = False,
     launches: LaunchesOption = None,
     rounds: RoundsOption = None,
     seed: SeedOption = None,
@@ -99,7 +106,7 @@ def replicate(
             stage, tuple(records or ()), launches, rounds, seed, runs_dir(runs_in or output), quiet
         ),
         dry_run=dry_run,
-        as_json=as_json,
+        show=partial(_print, as_json=as_json, rows=rows),
     )
 
 
@@ -116,7 +123,13 @@ class _Asked:
     quiet: bool
 
 
-def _replicate(tables: Sequence["Table"], asked: _Asked, *, dry_run: bool, as_json: bool) -> None:
+def _replicate(
+    tables: Sequence["Table"],
+    asked: _Asked,
+    *,
+    dry_run: bool,
+    show: Callable[[Sequence["Replication"]], None],
+) -> None:
     from ream.experiment import named  # noqa: PLC0415
     from ream.progress import Reporter  # noqa: PLC0415
     from ream.record.machine import read_machine  # noqa: PLC0415
@@ -156,7 +169,7 @@ def _replicate(tables: Sequence["Table"], asked: _Asked, *, dry_run: bool, as_js
     replications = replicate_all(
         tables, done.sources, experiments, machine, absent=plan.absent, failed=done.absent
     )
-    _print(replications, as_json=as_json)
+    show(replications)
     if done.failure is not None:
         raise done.failure
     _exit([one.word for one in replications])
@@ -200,13 +213,13 @@ def _choose(names: Sequence[str], *, every: bool) -> tuple["Table", ...]:
     return tuple(chosen.values())
 
 
-def _print(replications: Sequence["Replication"], *, as_json: bool) -> None:
+def _print(replications: Sequence["Replication"], *, as_json: bool, rows: bool) -> None:
     from ream.replicate import contract, render  # noqa: PLC0415
 
     if as_json:
         print(json.dumps(contract.to_object(replications), indent=1))
     else:
-        sys.stdout.write(render.render(replications))
+        sys.stdout.write(render.render(replications, rows=rows))
 
 
 def _exit(words: Sequence["Word"]) -> None:

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperCommand
 
 from ream.cli import complete
 from ream.cli.app import RunsOption, app, runs_dir
+from ream.cli.helped import Shown
 from ream.errors import BadUsage
 
 HTML = "--html"
@@ -21,7 +21,7 @@ DEFAULT = ""
 STDOUT = "-"
 
 
-class _Report(TyperCommand):
+class _Report(Shown):
     """`--html` may stand alone, with a FILE that ends in .html, or with `-`.
 
     Any other word behind it is the RUN, so that `ream report --html last` is no file "last".

@@ -15,7 +15,8 @@ from contextlib import contextmanager, suppress
 from typing import IO, cast
 
 PAGED = frozenset({"compare", "help", "history", "list", "report", "show"})
-"""Commands that only print what there is. Others say on standard error how far they are."""
+"""Commands that only print what there is, as `replicate --record` does. Others say on standard
+error how far they are."""
 ENDS_WITH_ONE_SCREEN = "FRX"
 """Options of less(1), as git sets them: F leaves a text that fits alone, and R shows colours."""
 
@@ -24,12 +25,23 @@ _GAINS = re.compile(r"(?<![\w.-])\d+(?:\.\d+)?x (?:faster|fewer)\b|\bAGREES\b")
 _LOSSES = re.compile(
     r"(?<![\w.-])\d+(?:\.\d+)?x (?:slower|more)\b|\bWRONG\b|\bNOT VERIFIED\b|\bCONTRADICTS\b"
 )
+_SWEPT = re.compile(r"^ {2}\S+(?: \S+)*(?: +(?:=|\?|-|WRONG|[\d.]+x))+$", re.MULTILINE)
+"""A line of a table of what is swept: a variant, and how many times faster it is at each value."""
+_FACTOR = re.compile(r"(?<= )([\d.]+)x(?= |$)")
 
 
 def coloured(text: str) -> str:
     """The text with gains in green, and losses and faults in red."""
+    text = _SWEPT.sub(lambda line: _FACTOR.sub(_coloured_factor, line[0]), text)
     text = _GAINS.sub(rf"{_GREEN}\g<0>{_PLAIN}", text)
     return _LOSSES.sub(rf"{_RED}\g<0>{_PLAIN}", text)
+
+
+def _coloured_factor(found: re.Match[str]) -> str:
+    """A factor by what it says: above 1 is faster, below it slower."""
+    factor = float(found[1])
+    colour = _GREEN if factor > 1 else _RED if factor < 1 else ""
+    return f"{colour}{found[0]}{_PLAIN}" if colour else found[0]
 
 
 def wants_colours(words: Sequence[str], environment: Mapping[str, str]) -> bool:
@@ -41,7 +53,8 @@ def wants_colours(words: Sequence[str], environment: Mapping[str, str]) -> bool:
 def pager_of(words: Sequence[str], environment: Mapping[str, str]) -> list[str]:
     """The command line of the pager; empty if there is none, or the command needs none."""
     command = next((one for one in words if not one.startswith("-")), None)
-    if command not in PAGED or environment.get("TERM", "dumb") == "dumb":
+    records = command == "replicate" and any(one.startswith("--record") for one in words)
+    if not (command in PAGED or records) or environment.get("TERM", "dumb") == "dumb":
         return []
     try:
         asked = shlex.split(environment.get("PAGER", "less"))

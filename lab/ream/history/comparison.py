@@ -14,42 +14,108 @@ from ream.measure.statistics import Estimate
 from ream.record.record import SCHEMA
 from ream.report.case import plain
 from ream.report.numbers import fit
-from ream.width import width
+from ream.report.reasons import Reasons
+from ream.report.table import MOST_WHOLE
+from ream.report.words import explained
+from ream.width import NARROW_INDENT, ROOMY, table_line, width
 
 DIGITS = 5
 NAME = 20
+RATIO = 8
+"""Width in columns of a run's ratio."""
 
 HOW_TO_READ = (
     "ratio = variant / before, or of a given series / the tree it stands on, with its 95 % "
     "interval over launches, lower is better; pooled: the launches of all runs of a machine "
     "together, and over machines with machines as the replicates; of counted instructions, from "
-    "the least to the greatest round."
+    "the least to the greatest round. DIFFER: by more than their launches explain. "
+    + explained("interval", "launch", "pooled")
 )
 
 
 def text(compared: Compared) -> str:
-    """The comparison for people: plain ASCII, at most 100 columns where names allow."""
-    lines = [f"ream compare: {compared.experiment}, {compared.stage} stage"]
-    lines += [f"  [{number}] {run}" for number, run in enumerate(compared.runs, start=1)]
-    lines += _wrapped("read", HOW_TO_READ)
-    for unlike in compared.unlike:
-        number = compared.runs.index(unlike.run) + 1
-        for one in unlike.differences:
-            word = "UNLIKE" if one.refuses else "differs"
-            lines += _wrapped(word, shown_in(one.said("in [1]", f"in [{number}]")))
-    for remedy in remedies(one for unlike in compared.unlike for one in unlike.differences):
-        lines += _wrapped("", remedy)
-    for run, rows in compared.missing.items():
-        number = compared.runs.index(run) + 1
-        lines += _wrapped("not in", f"[{number}]: {', '.join(rows)}")
+    """All of the comparison for people: plain ASCII, at most 100 columns where names allow."""
+    lines = [*_found_first(compared), *_about(compared)]
     shown = None
     for line in compared.lines:
         if line.row != shown:
             shown = line.row
             lines += ["", f"{line.row}" + (f" ({line.unit})" if line.unit != "ns" else "")]
         lines += _line(line, compared)
-    lines += ["", *_wrapped("in short", in_short(compared))]
     return "".join(f"{plain(line)}\n" for line in lines)
+
+
+def overview(compared: Compared) -> str:
+    """The same in a table: a line for each row and variant, and each reason once, below it.
+
+    Where rows are few, it is all of the comparison.
+    """
+    nr_rows = len({line.row for line in compared.lines})
+    if nr_rows <= MOST_WHOLE:
+        return text(compared)
+    more = f"--rows prints the {nr_rows} rows one by one, with the interval of each run."
+    lines = [*_found_first(compared), "", *_table(compared), "", *_about(compared), ""]
+    lines += textwrap.wrap(more, width(), break_on_hyphens=False)
+    return "".join(f"{plain(line)}\n" for line in lines)
+
+
+def _found_first(compared: Compared) -> Iterator[str]:
+    """Which runs are compared, and what was found."""
+    yield f"ream compare: {compared.experiment}, {compared.stage} stage"
+    yield from (f"  [{number}] {run}" for number, run in enumerate(compared.runs, start=1))
+    yield from _wrapped("in short", in_short(compared))
+
+
+def _about(compared: Compared) -> Iterator[str]:
+    """In what the runs are unlike, and how to read the ratios."""
+    for unlike in compared.unlike:
+        number = compared.runs.index(unlike.run) + 1
+        for one in unlike.differences:
+            word = "UNLIKE" if one.refuses else "differs"
+            yield from _wrapped(word, shown_in(one.said("in [1]", f"in [{number}]")))
+    for remedy in remedies(one for unlike in compared.unlike for one in unlike.differences):
+        yield from _wrapped("", remedy)
+    for run, rows in compared.missing.items():
+        number = compared.runs.index(run) + 1
+        yield from _wrapped("not in", f"[{number}]: {', '.join(rows)}")
+    yield from _wrapped("read", HOW_TO_READ)
+
+
+def _table(compared: Compared) -> Iterator[str]:
+    """The ratio of each run and the pooled one, and letters for why a line lacks one."""
+    reasons = Reasons()
+    cells = [[f"[{number + 1}]" for number in range(len(compared.runs))] + ["pooled"]]
+    names, row = [("row", "variant")], ""
+    for line in compared.lines:
+        names.append(("" if line.row == row else line.row, shown(line.variant)))
+        row = line.row
+        of_run = {one.run: fit(one.estimate.ratio, 5, 3) for one in line.runs}
+        cells.append([*(of_run.get(run, "-") for run in compared.runs), _last(line, reasons)])
+    wide, widest = (max(map(len, its)) + 2 for its in zip(*names, strict=True))
+    for (name, of), (*ratios, last) in zip(names, cells, strict=True):
+        label = f"{name:<{wide}}{of:<{widest}}"
+        yield from table_line(label, [*(f"{one:<{RATIO}}" for one in ratios), last])
+    for letter, reason, _ in reasons.found():
+        yield from _wrapped(letter, reason)
+
+
+def _last(line: ComparedLine, reasons: "Reasons") -> str:
+    """The pooled ratio, or that there is none, and why."""
+    words = []
+    if line.pooled is not None and len(line.runs) > 1:
+        words.append(_interval(line.pooled))
+    if line.differ:
+        words.append("DIFFER")
+    why = [f"not pooled: {own}" if (own := _why_not_pooled(line)) else ""]
+    why += [f"not tested: {line.untested}" if line.untested is not None else ""]
+    words += [reasons.letter(one) for one in why if one]
+    return " ".join(words) or "-"
+
+
+def _why_not_pooled(line: ComparedLine) -> str:
+    """What differs in this line; empty if it is pooled, or for what is said above all lines."""
+    own = "; ".join(one.said() for one in line.other if one.thing.of)
+    return shown_in(own if line.other else line.why_not or "")
 
 
 def in_short(compared: Compared) -> str:
@@ -94,23 +160,25 @@ def _line(line: ComparedLine, compared: Compared) -> Iterator[str]:
         over_runs = line.over_runs
         each.append("RUNS DIFFER" + (f": over runs {_interval(over_runs)}" if over_runs else ""))
     if line.why_not is not None:
-        # What differs in all lines is said once, above them.
-        own = "; ".join(one.said() for one in line.other if one.thing.of)
-        why_not = own if line.other else line.why_not
-        each.append(f"not pooled: {shown_in(why_not)}" if why_not else "not pooled")
+        why_not = _why_not_pooled(line)
+        each.append(f"not pooled: {why_not}" if why_not else "not pooled")
     if line.untested is not None:
         each.append(f"not tested: {line.untested}")
     yield from _packed(f"  {shown(line.variant):{NAME}}", each)
 
 
 def _packed(label: str, parts: Sequence[str]) -> Iterator[str]:
-    """Lines with as many parts as fit; no part is cut."""
-    text = label
+    """Lines with as many parts as fit; a part is cut only where it is longer than a line."""
+    text, indent = label, " " * (len(label) if width() >= ROOMY else NARROW_INDENT)
     for part in parts:
         if len(text) + len(part) > width() and text.strip():
             yield text.rstrip()
-            text = " " * len(label)
+            text = indent
         text += f"{part}   "
+        if len(text.rstrip()) > width():
+            *cut, text = textwrap.wrap(text.rstrip(), width(), subsequent_indent=indent)
+            yield from cut
+            text += "   "
     yield text.rstrip()
 
 

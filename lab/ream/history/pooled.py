@@ -23,6 +23,8 @@ from ream.record.archive import paths_in
 from ream.record.parts import cpu_type, part, rows_of, run_id
 from ream.record.record import Record, is_record
 from ream.report.numbers import interval, ratio_of
+from ream.report.words import explained
+from ream.width import table_line
 
 REMOVED = "removed.tsv"
 """The file, beside records, with estimates of records that were replaced: those of kernels that are
@@ -234,21 +236,24 @@ def lines(found: Mapping[Place, ByCpu]) -> Iterator[str]:
     """The pooled ratios in lines: one for each place, and one below it for each type of CPU."""
     for (experiment, row, variant), by_cpu in found.items():
         yield f"{experiment} {row} {shown(variant)}"
-        width = max(map(len, by_cpu))
+        widest = max(map(len, by_cpu)) + 2
         for cpu, its in by_cpu.items():
             runs = counted(len(its.runs), "run")
             only = ", over launches" if len(its.runs) < LEAST_RUNS else ""
             earlier = f" {EARLIER}" if its.earlier else ""
             ratio = ratio_of(its.estimate)
             assert ratio is not None
-            yield f"  {cpu:<{width}}  {interval(ratio)}  {runs}{only}{earlier}"
+            yield from table_line(
+                f"  {cpu:<{widest}}", [interval(ratio), f"  {runs}{only}{earlier}"]
+            )
 
 
 def how_to_read(found: Mapping[Place, ByCpu]) -> str:
     """What the lines mean, with the mark of earlier kernels only if any line has it."""
     marked = any(its.earlier for by_cpu in found.values() for its in by_cpu.values())
     more = f"; {EARLIER} newer kernels of this name were measured on another CPU" if marked else ""
-    return f"ratio to {BEFORE} with its 95 % interval over runs, lower is faster{more}"
+    words = explained("interval", "pooled", "technique")
+    return f"ratio to {BEFORE} with its 95 % interval over runs, lower is faster{more}. {words}"
 
 
 def to_object(found: Mapping[Place, ByCpu]) -> list[dict[str, Any]]:

@@ -9,6 +9,7 @@ are alike. Source: Hahn & Meeker, "Statistical Intervals", 1991, on prediction i
 
 import math
 import statistics
+import textwrap
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -17,6 +18,7 @@ from ream.experiment import shown
 from ream.history.pooled import ByCpu, Place
 from ream.measure.statistics import Estimate, t_quantile
 from ream.report.numbers import interval, ratio_of, rounded
+from ream.width import width
 
 LEAST_TYPES = 2
 """The smallest number of types that show how much types differ."""
@@ -93,9 +95,13 @@ def lines(found: Iterable[Prediction]) -> Iterator[str]:
         by_cpu[one.cpu].append(one)
     for cpu, its in by_cpu.items():
         held = [one.holds for one in its if one.holds is not None]
-        yield f"{cpu}: {sum(held)} of {len(held)} ratios lie where other types predict them"
+        said = f"{cpu}: {sum(held)} of {len(held)} ratios lie where other types predict them"
+        yield from textwrap.wrap(said, width(), subsequent_indent="    ")
         for one in its:
-            yield f"  {' '.join(map(shown, one.place))}: {_words(one)}"
+            said = f"  {' '.join(map(shown, one.place))}: {_words(one)}"
+            yield from textwrap.wrap(
+                said, width(), subsequent_indent="      ", break_on_hyphens=False
+            )
 
 
 def _words(one: Prediction) -> str:

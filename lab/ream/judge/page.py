@@ -27,6 +27,7 @@ from ream.report.contract import Ratio
 from ream.report.counts_table import QUANTITIES, SHORT
 from ream.report.numbers import fit, interval
 from ream.report.sensitivity import per_cent
+from ream.report.words import explained
 from ream.stage.hosted import hosting
 from ream.width import width
 
@@ -395,15 +396,17 @@ def _legend(its: Judgement) -> str:
         " slower, equal (not changed by more than that) or faster. Undecided: not told from the"
         " noise of two copies of one kernel, or the time is against the counts."
     )
+    words = explained("count", "locked", "regression")
     if not pers:
-        return times
+        return f"{times} {words}"
     counts = (
         "Counts: change of the quantity that is named beside more, mixed (and less of others) or"
         " fewer, and that decides there; else of the instructions executed. Same: no quantity"
         " changes by more than 0.1 %. Locked, and the numbers in where: locked operations and"
         f" instructions more for each {' or '.join(pers)}."
     )
-    return f"{times} {counts}" if any(one.timed for one in its.operations) else counts
+    said = f"{times} {counts}" if any(one.timed for one in its.operations) else counts
+    return f"{said} {words}"
 
 
 def shown(its: Judgement) -> list[Operation]:

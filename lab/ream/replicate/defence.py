@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from ream.counted import counted
 from ream.measure.verdict import Word
 from ream.replicate.outcome import Line, Replication
+from ream.report.shared import alike, together
 
 _MEANS: Mapping[Word, str] = {
     "agrees": (
@@ -64,7 +65,11 @@ def _most(lines: Iterable[Line], word: Word) -> str:
     """
     judged = [line.verdict for line in lines if line.verdict is not None]
     own = [one for one in judged if one.word == word]
-    reasons = Counter(one.reason for one in own or judged)
-    (reason, number), *others = reasons.most_common()
-    rest = f" ({number} of {sum(reasons.values())} lines; the others are above)"
-    return f"{reason}{rest if others else ''}"
+    reasons = [one.reason for one in own or judged]
+    most = Counter(reasons).most_common(1)[0][0]
+    said = [most]
+    for reason in reasons:
+        if alike([*said, reason]):
+            said.append(reason)
+    rest = f" ({len(said) - 1} of {len(reasons)} lines)" if len(said) <= len(reasons) else ""
+    return f"{together(said)}{rest}"

@@ -6,15 +6,20 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
 from ream.counted import counted
-from ream.experiment import BEFORE, PUBLISHED, shown_in
+from ream.experiment import BEFORE, PUBLISHED, shown, shown_in
 from ream.measure.verdict import CONTROLS, Word
 from ream.published import NS, RATIO_UNIT
 from ream.replicate.claims import Claim
 from ream.replicate.defence import defence
 from ream.replicate.outcome import Line, Replication
-from ream.replicate.why import NOT_SAID, Bound, bound, differences, same_measurements
+from ream.replicate.why import NOT_SAID, PART, Bound, bound, differences, same_measurements
+from ream.report.explain import parts_of
 from ream.report.grid import RATE
-from ream.report.numbers import fit, scale_of
+from ream.report.numbers import fit, interval, scale_of
+from ream.report.reasons import Reasons
+from ream.report.shared import together
+from ream.report.table import MOST_WHOLE
+from ream.report.words import explained
 from ream.width import table_line, width
 
 WIDEST = 98
@@ -33,6 +38,8 @@ INTERVAL = 18
 FLOOR = 5
 WIDEST_FLOOR = 9.99
 """The largest floor that fits its column."""
+PART_NUMBER = 12
+"""Width of a number in the table of parts."""
 NUMBER = 11
 """Width of a number in the table of bounds."""
 LEAST = 0.1
@@ -41,18 +48,35 @@ WORDS: tuple[Word, ...] = (
     "agrees", "stronger", "weaker", "contradicts", "inconclusive", "modelled", "not-run",
 )  # fmt: skip
 
+NOT_RUN: Word = "not-run"
+
 HOW_TO_READ = (
     "before -> after in {unit}; ratio = time after / time before, lower is faster{rates}; here "
-    "with its 95 % interval over launches; floor = how far before is from its own second copy."
+    "with its 95 % interval over launches; floor = how far before is from its own second copy. "
+    + explained("inconclusive", "technique", "weaker")
 )
 
 
-def render(replications: Sequence[Replication]) -> str:
-    """All tables one after the other, and a line for each if there are several."""
-    blocks = ["\n".join(_table(one)) for one in replications]
-    if len(replications) > 1:
-        blocks.append("\n".join(_in_short(replications)))
+def render(replications: Sequence[Replication], *, rows: bool = True) -> str:
+    """What was found in short, if there are several tables, and all tables one after the other.
+
+    rows: with what bounds each line, and why it may differ here. Without them, of more than
+    MOST_WHOLE tables only the verdicts are printed.
+    """
+    whole = rows or len(replications) <= MOST_WHOLE
+    blocks = ["\n".join(_in_short(replications, whole))] if len(replications) > 1 else []
+    blocks += ["\n".join(_table(one, rows=rows)) for one in replications if whole]
+    if not rows:
+        blocks.append("\n".join(_more(replications, whole=whole)))
     return _ascii("\n\n".join(blocks) + "\n")
+
+
+def _more(replications: Sequence[Replication], *, whole: bool) -> Iterator[str]:
+    """Where the rest is."""
+    what = "why lines may differ here, and what bounds them" if whole else "each line of all tables"
+    measured = any(one.sources for one in replications)
+    again = " With `--record RUN` it measures nothing again." if measured else ""
+    yield from textwrap.wrap(f"--rows prints {what}.{again}", _room(), break_on_hyphens=False)
 
 
 def _room() -> int:
@@ -65,53 +89,35 @@ def _ascii(text: str) -> str:
     return "".join(c if c.isprintable() or c == "\n" else "?" for c in plain)
 
 
-def _table(replication: Replication) -> Iterator[str]:
+def _table(replication: Replication, *, rows: bool) -> Iterator[str]:
     table = replication.table
     yield from textwrap.wrap(f"{table.id}: {table.title}", _room())
     date = table.date.isoformat() if table.date else "date not said"
     yield from _said("by", f"{table.author}, {date}")
     if table.claims:
         yield from _said("claims", table.claims)
+    yield from _said("verdict", verdict_words(replication))
+    yield from _said("fair", defence(replication))
     yield from _said("there", table.machine)
     yield from _said("here", replication.machine.line())
     scale, unit = _scale(replication)
     own, own_unit = _own_scale(replication, scale, unit)
+    reasons = Reasons()
+    yield ""
+    yield from _lines(replication, (scale, own), reasons)
+    for letter, reason, its in reasons.found():
+        whose = f"its row{'s' if len(its) > 1 else ''} {', '.join(its)}: " if its else ""
+        yield from _said(f"  {letter}", whose + reason)
+    yield from _counts(replication)
+    yield ""
+    if rows:
+        yield from _why(replication)
+        yield ""
     units = unit if own_unit == unit else f"{unit}, and here in {own_unit}"
     rates = ", of rates turned over" if unit == RATE else ""
     yield from _said("read", HOW_TO_READ.format(unit=units, rates=rates))
-    reasons = _Reasons()
-    yield ""
-    yield from _lines(replication, (scale, own), reasons)
-    yield from reasons.lines()
-    yield from _counts(replication)
-    yield ""
-    yield from _why(replication)
-    yield ""
-    yield from _said("verdict", verdict_words(replication))
-    yield from _said("fair", defence(replication))
     records = ", ".join(source.name for source in replication.sources)
     yield from _said("record", records or "none")
-
-
-class _Reasons:
-    """Collects distinct reasons under letters, with the rows that each affects."""
-
-    def __init__(self) -> None:
-        self._rows: dict[str, dict[str, None]] = {}
-
-    def letter(self, reason: str, row: str | None) -> str:
-        self._rows.setdefault(reason, {}).update({} if row is None else {row: None})
-        return _letter(list(self._rows).index(reason))
-
-    def lines(self) -> Iterator[str]:
-        for number, (reason, rows) in enumerate(self._rows.items()):
-            whose = f"its row{'s' if len(rows) > 1 else ''} {', '.join(rows)}: " if rows else ""
-            yield from _said(f"  {_letter(number)}", whose + reason)
-
-
-def _letter(number: int) -> str:
-    first, last = divmod(number, 26)
-    return (_letter(first - 1) if first else "") + chr(ord("a") + last)
 
 
 def _scale(replication: Replication) -> tuple[float, str]:
@@ -149,12 +155,12 @@ def _printed(line: Line) -> tuple[float | None, float | None]:
 
 
 def _lines(
-    replication: Replication, scales: tuple[float, float], reasons: _Reasons
+    replication: Replication, scales: tuple[float, float], reasons: Reasons
 ) -> Iterator[str]:
     names = list(dict.fromkeys(name for line in replication.table.rows for name in line.params))
     *heads, head = textwrap.wrap(", ".join(names), NAME - 1)
     yield from (f"  {part}" for part in heads)
-    there = f"{'published':>{PAIR}}{'ratio':>{RATIO}}" if _is_wide() else f"{'claimed':>{CLAIMED}}"
+    there = f"{'claimed':>{PAIR}}{'ratio':>{RATIO}}" if _is_wide() else f"{'claimed':>{CLAIMED}}"
     here = f"{'here':>{HERE}}  {'ratio':<{INTERVAL}}" if _is_wide() else f"  {'here':<{INTERVAL}}"
     yield from table_line(f"  {head:<{NAME}}", [there, here, f" {'floor':<{FLOOR}} verdict"])
     controls = replication.controls
@@ -169,7 +175,7 @@ def _lines(
 
 
 def _line(
-    line: Line, scales: tuple[float, float], reasons: _Reasons, *, is_control: bool
+    line: Line, scales: tuple[float, float], reasons: Reasons, *, is_control: bool
 ) -> Iterator[str]:
     scale, own = scales
     mark = "*" if is_control else " "
@@ -262,10 +268,13 @@ def _counts(replication: Replication) -> Iterator[str]:
 def _why(replication: Replication) -> Iterator[str]:
     yield "why it may differ"
     for one in differences(replication):
+        if one.what == PART:  # a table has them
+            continue
         text = f"{one.there} there; {one.here} here" if one.here else one.there
         if one.there == NOT_SAID:
             text = f"{one.here} here; {NOT_SAID} there"
         yield from _said(f"  {one.what}", text)
+    yield from _parts(replication)
     measured = [(line, its) for line in replication.lines if (its := bound(line)) is not None]
     if not measured:
         return
@@ -273,7 +282,7 @@ def _why(replication: Replication) -> Iterator[str]:
     is_bound = all(its.is_bound for _, its in measured)
     near, most = ("of limit", "at most") if is_bound else ("of loop", "loop")
     head = "what bounds it here" if is_bound else "beside a plain loop here"
-    columns = ("GB", "times L3", near, most, "published", "found")
+    columns = ("GB", "times L3", near, most, "claimed", "found")
     yield from _bounds_line(head, columns)
     for line, its in measured:
         yield from _bound(line, its)
@@ -281,6 +290,39 @@ def _why(replication: Replication) -> Iterator[str]:
     yield from _said("  read", how(replication, [its for _, its in measured]))
     for line, its in measured:
         yield from _beyond(line, its)
+
+
+def _parts(replication: Replication) -> Iterator[str]:
+    """The part of a call that each row times, on the running kernel and hosted; and the rest."""
+    rows = {line.row.row: line.row for line in replication.lines if line.row}
+    wholes = [(name, row, row.whole) for name, row in rows.items() if row.whole is not None]
+    if not wholes:
+        return
+    yield ""
+    room = max(len(name) for name in (wholes[0][2].name, *rows)) + 2
+    heads = "share", "live ms", "hosted ms", "live/hosted"
+    yield from _parts_line(f"part of {wholes[0][2].name}", room, heads, "of all of it")
+    for name, row, whole in wholes:
+        parts = parts_of(row)
+        times = (None, None) if parts is None else (parts.live_ns / 1e6, parts.hosted_ns / 1e6)
+        cells = (
+            "?" if whole.share is None else f"{100 * whole.share:.3g} %",
+            *("?" if one is None else fit(one, 7) for one in times),
+            "?" if parts is None else fit(parts.ratio, 4, 2),
+        )
+        yield from _parts_line(name, room, cells, interval(whole.ratio) if whole.ratio else "")
+    left = {whole.how: f"{fit(whole.left_out_ns / 1e6, 5)} ms, {whole.how}" for *_, whole in wholes}
+    yield from _said(
+        "  read",
+        "share = of the whole call on the running kernel, of which this part is timed here in"
+        f" hosted code; left out: {together([*left.values()])}; a verdict is of the ratio that all"
+        " of it would have, where live and hosted do not differ much",
+    )
+
+
+def _parts_line(name: str, room: int, cells: Sequence[str], ratio: str) -> Iterator[str]:
+    padded = [f"{cell:>{PART_NUMBER}}" for cell in cells]
+    yield from table_line(f"  {name:<{room}}", padded, [f"  {ratio}"])
 
 
 def _beyond(line: Line, its: Bound) -> Iterator[str]:
@@ -327,9 +369,9 @@ def _how_loops(replication: Replication, bounds: Sequence[Bound]) -> str:
     )
     return (
         f"{_bytes_words(replication)}; of loop = of a plain loop: the time of {kinds or 'a loop'} "
-        "over that of before -> published, without what else the call has to do in the latter; "
-        "loop = the inverse of the former. A plain loop is something to compare with and no bound: "
-        "other code may be faster"
+        f"over that of before -> {shown(PUBLISHED)}, without what else the call has to do in the "
+        "latter; loop = the inverse of the former. A plain loop is something to compare with and "
+        "no bound: other code may be faster"
     )
 
 
@@ -348,8 +390,8 @@ def _how_bounds(replication: Replication, bounds: Sequence[Bound]) -> str:
         return f"{said}; nothing ran beside it that would be a limit"
     return (
         f"{said}; of limit = time of the fastest fill or copy of the same bytes over that of "
-        f"before -> published, 1 is all the hardware gives (for before: {kinds}); at most = the "
-        "inverse of the former, with as many CPUs"
+        f"before -> {shown(PUBLISHED)}, 1 is all the hardware gives (for before: {kinds}); at most "
+        "= the inverse of the former, with as many CPUs"
     )
 
 
@@ -361,7 +403,7 @@ def verdict_words(replication: Replication) -> str:
     """The verdict on a table, and the counts that it derives from."""
     deciding, controls = replication.deciding, replication.controls
     if not (deciding or controls):
-        return f"{replication.word}: none of its lines compares published with before"
+        return f"{replication.word}: none of its lines compares {shown(PUBLISHED)} with {BEFORE}"
     modelled = any(line.judged.word == "modelled" for line in deciding)
     tried = sum(line.tried and line.judged.word != "modelled" for line in deciding)
     claiming = any(line.claim.substantial for line in deciding)
@@ -391,14 +433,20 @@ def _controls(controls: Sequence[Line]) -> str:
     return ", ".join(told)
 
 
-def _in_short(replications: Sequence[Replication]) -> Iterator[str]:
+def _in_short(replications: Sequence[Replication], whole: bool) -> Iterator[str]:
+    """A line for each table; where tables do not follow, those that were not run are one line."""
     yield "in short"
     for one in replications:
-        yield from textwrap.wrap(
-            f"  {one.table.id:<33} {verdict_words(one)}",
-            _room(),
-            subsequent_indent=" " * (36 if _room() == WIDEST else 4),
-        )
+        if whole or one.word != NOT_RUN:
+            yield from textwrap.wrap(
+                f"  {one.table.id:<33} {verdict_words(one)}",
+                _room(),
+                subsequent_indent=" " * (36 if _room() == WIDEST else 4),
+            )
+    left = [one.table.id for one in replications if one.word == NOT_RUN]
+    if left and not whole:
+        said = f"{counted(len(left), 'table')} could not be tried here: {', '.join(left)}"
+        yield from _said(NOT_RUN, said)
     for ids in same_measurements(replications):
         said = "rest on the same measurement, and are one piece of evidence"
         yield from _said("once", f"{', '.join(ids)} {said}")

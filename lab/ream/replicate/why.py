@@ -12,6 +12,8 @@ from ream.report.explain import parts_of, whole_words
 from ream.report.limit import limit_kind_of
 
 NOT_SAID = "not said"
+PART = "part"
+"""What a deviation is called that says which part of a call a row times."""
 
 _OURS = re.compile(r"their patches\b.*? there, (.+)")
 _OF_A_LINE = re.compile(
@@ -102,7 +104,7 @@ def _differences(replication: Replication) -> Iterator[Deviation]:
     yield Deviation("method", f"there: {table.method}", "")
     for row in {line.row.row: line.row for line in replication.lines if line.row}.values():
         if row.whole is not None:
-            yield Deviation("part", f"{row.row}: {whole_words(row.whole, parts_of(row))}", "")
+            yield Deviation(PART, f"{row.row}: {whole_words(row.whole, parts_of(row))}", "")
     for said in dict.fromkeys(text for line in replication.lines for text in line.differs):
         if not _OURS.match(said) and not _OF_A_LINE.match(said):
             yield Deviation("method", said, "")

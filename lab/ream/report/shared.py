@@ -28,7 +28,7 @@ class Shared:
     def words(self, nr_rows: int) -> str:
         """One text for all of them, with the range of the number, and the rows."""
         whose = "all rows" if len(self.rows) == nr_rows else ", ".join(_names(self.rows))
-        return f"{_together(self.texts)} (in {whose})"
+        return f"{together(self.texts)} (in {whose})"
 
 
 def texts_of(row: RowResult) -> Mapping[str, Sequence[str]]:
@@ -48,7 +48,7 @@ def shared(rows: Iterable[RowResult]) -> tuple[Shared, ...]:
     return tuple(
         Shared(label, tuple(name for name, _ in its), tuple(text for _, text in its))
         for (label, _), its in by_form.items()
-        if len(its) >= LEAST and len(_ranges([text for _, text in its])) <= 1
+        if len(its) >= LEAST and alike([text for _, text in its])
     )
 
 
@@ -69,7 +69,13 @@ def _ranges(texts: Sequence[str]) -> set[tuple[str, ...]]:
     return {its for its in _numbers(texts) if len(set(its)) > 1}
 
 
-def _together(texts: Sequence[str]) -> str:
+def alike(texts: Sequence[str]) -> bool:
+    """Whether texts are the same but for one number, so that one can stand for all of them."""
+    return len({_NUMBER.sub("#", text) for text in texts}) == 1 and len(_ranges(texts)) <= 1
+
+
+def together(texts: Sequence[str]) -> str:
+    """One text for several that differ in numbers alone, with the range of each number."""
     said = iter([_range(its) for its in _numbers(texts)])
     text = _NUMBER.sub(lambda _: next(said), texts[0])
     return _COMMAND.sub(lambda its: re.sub(r"\S+ to \S+(?=`| )", "N", its[0]), text)

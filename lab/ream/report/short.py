@@ -20,9 +20,22 @@ LEAST_ROOM = 16
 """Width of the longest verdict in columns."""
 CELL, LEAST_CELL = 9, 7
 """Width of a grid's cell in columns, and on a narrow terminal."""
-HOW_GRIDS_READ = (
-    "swept, times faster than what it is compared with (below 1: slower); = equal, ? undecided:"
-)
+HOW_GRIDS_READ = "swept, times faster (below 1: slower); = equal, ? undecided:"
+LETTERS = {
+    "agrees": "a",
+    "stronger": "s",
+    "weaker": "w",
+    "contradicts": "c",
+    "inconclusive": "i",
+    "modelled": "m",
+    "mixed": "x",
+    "as published": "p",
+    "not as published": "n",
+    "undecided": "u",
+    "not-run": "-",
+    "not tried": "-",
+}
+"""What stands for a verdict where a row of cells has no room for the words; a key follows."""
 
 
 def in_short(summary: Summary) -> Iterator[str]:
@@ -39,7 +52,7 @@ def in_short(summary: Summary) -> Iterator[str]:
             (
                 "in short: effect against " + _against(summary),
                 "" if summary.receipt.guest else f", share of {limit_words(summary)}",
-                ", verdict on the published table" if compared else "",
+                ", verdict on the claim" if compared else "",
             )
         ),
         width(),
@@ -52,8 +65,12 @@ def in_short(summary: Summary) -> Iterator[str]:
         if rest:
             yield ""
         yield from textwrap.wrap(HOW_GRIDS_READ, width())
+    key: dict[str, str] = {}
     for curve in curves:
-        yield from _grid_of(curve, names, compared=compared)
+        yield from _grid_of(curve, names, key, compared=compared)
+    if key:
+        said = ", ".join(f"{letter} {word}" for letter, word in sorted(key.items()))
+        yield from textwrap.wrap(f"verdicts: {said}", width(), break_on_hyphens=False)
 
 
 def main_variants(rows: Sequence[RowResult]) -> list[str]:
@@ -160,8 +177,13 @@ def _ends(result: Result) -> str:
 # --- What is swept -----------------------------------------------------------------------
 
 
-def _grid_of(sweep: Sweep, names: Sequence[str], *, compared: bool) -> Iterator[str]:
-    """One sweep: a column for each value, a line for each variant, and a line of verdicts."""
+def _grid_of(
+    sweep: Sweep, names: Sequence[str], key: dict[str, str], *, compared: bool
+) -> Iterator[str]:
+    """One sweep: a column for each value, a line for each variant, and a line of verdicts.
+
+    key: takes what each letter means that stands for a verdict.
+    """
     room = max(len(sweep.name) - 1, *map(len, names), len("verdict")) + 3
     free = width() - room
     longest = max(map(len, sweep.labels)) + 1
@@ -173,19 +195,19 @@ def _grid_of(sweep: Sweep, names: Sequence[str], *, compared: bool) -> Iterator[
         for name in names:
             lines[f"  {name}"] = [_factor(row.variants.get(name)) for row in rows]
         if compared and any(row.comparisons for row in sweep.rows):
-            words = (verdict_words(row, LEAST_ROOM) for row in rows)
-            lines["  verdict"] = [_cut(word, cell) for word in words]
+            lines["  verdict"] = _verdicts(rows, cell, key)
         for label, its in lines.items():
             yield "".join([f"{label:<{room}}", *(f"{one:>{cell}}" for one in its)])
 
 
-_SHORTER = {"as published": ("as pub.", "alike"), "not as published": ("not pub.", "unlike")}
-
-
-def _cut(word: str, cell: int) -> str:
-    """A verdict in a narrow cell, as one word if two have no room."""
-    fits = (one for one in (word, *_SHORTER.get(word, ())) if len(one) < cell)
-    return next(fits, f"{word[: cell - 2]}.")
+def _verdicts(rows: Sequence[RowResult], cell: int, key: dict[str, str]) -> list[str]:
+    """The verdict on each row, in a word if there is room for all of them, else as a letter."""
+    words = [verdict_words(row, cell - 1) for row in rows]
+    if max(map(len, words)) < cell:
+        return words
+    words = [verdict_words(row, 0) for row in rows]
+    key |= {LETTERS[word]: word for word in words if word}
+    return [LETTERS.get(word, "") for word in words]
 
 
 def _factor(result: Result | None) -> str:

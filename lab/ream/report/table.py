@@ -17,7 +17,7 @@ from ream.report.numbers import fit, interval, scale_of
 from ream.report.readers import for_readers
 from ream.report.shared import Shared, left, shared
 from ream.report.short import in_short
-from ream.report.words import clock_words, effect_words, shown_verdict
+from ream.report.words import clock_words, effect_words, explained, shown_verdict
 from ream.width import WIDEST, table_line, width
 
 LIVE = "live"
@@ -213,7 +213,8 @@ def _how(summary: Summary) -> Iterator[str]:
     if receipt.count is not None:
         # The features of the CPU are one word for QEMU, and longer than a line.
         yield from _said("counted", re.sub(r",(?=\S)", ", ", receipt.count), indent=0)
-    yield from _said("read", how_to_read(summary) + whose_published(summary), indent=0)
+    said = how_to_read(summary) + whose_published(summary)
+    yield from _said("read", f"{said} {explained('floor', 'interval', 'technique')}", indent=0)
     detected = () if receipt.count else (sensitivity.of_run(summary), sensitivity.controls(summary))
     for text in filter(None, detected):
         yield from _said("detects", text, indent=0)

@@ -11,6 +11,11 @@ LEAST_PER_CENT = 0.1
 """The smallest bound, in per cent, that is printed."""
 
 
+def explained(*words: str) -> str:
+    """A sentence that names the glossary, and words of a table that it has."""
+    return f"`ream help words` explains {', '.join(words[:-1])} and {words[-1]}."
+
+
 def effect_words(result: Result) -> str:
     """The effect, such as `2.23x faster`, `equal within 0.8 %` or `undecided`; empty if unknown."""
     if result.effect is None or result.ratio is None:

@@ -28,7 +28,7 @@ from ream.width import width
 LABEL = 12
 _PROSE = (
     "applies", "experiment", "guest", "not run", "not timed", "not tried", "row", "tables",
-    "until", "variant",
+    "time", "until", "variant",
 )  # fmt: skip
 """What is read; commands and paths stay in one line, to be pasted."""
 

@@ -266,11 +266,11 @@ def check_references(rows: Iterable[RowBase], tables: Iterable[Table]) -> None:
 
 
 def lookup(tables: Iterable[Table], table_id: str) -> Table:
-    """The table of that id; raises BadUsage listing those there are."""
+    """The table of that id; raises BadUsage naming one that is near."""
     by_id = {table.id: table for table in tables}
     if table_id not in by_id:
         raise BadUsage(
-            f"no published table {table_id}{hint(table_id, by_id)}; there are"
-            f" {', '.join(sorted(by_id))}"
+            f"no published table {table_id}{hint(table_id, by_id)}; `ream list EXPERIMENT` shows"
+            " those of an experiment"
         )
     return by_id[table_id]

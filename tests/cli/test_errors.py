@@ -82,7 +82,7 @@ BROKEN_PIPE = 141
             "fork-64k (--stage native has it; did you mean ",
         ),
         (["run", "fork", "--count", "--control", "3%"], "what is counted has no time to slow"),
-        (["replicate", "popple"], "popple (did you mean zone-device-private-popple?); there are"),
+        (["replicate", "popple"], "popple (did you mean zone-device-private-popple?); `ream list"),
         (
             ["report", "--html", "out.txt", "007a"],
             "--html out.txt: FILE must end in .html; --html=",
@@ -105,9 +105,9 @@ def test_bad_words_are_refused_in_one_line(ream, words: list[str], said: str) ->
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["judge", "x", "--minutes", "abc"], "'--minutes': must be a valid number"),
-        (["run", "--launches", "abc"], "'--launches': must be a valid integer"),
-        (["run", "--seed", "-1"], "'--seed': must be greater than or equal to 0"),
+        (["judge", "x", "--minutes", "abc"], "'--minutes': must be a valid number, not 'abc'"),
+        (["run", "--launches", "abc"], "'--launches': must be a valid integer, not 'abc'"),
+        (["run", "--seed", "-1"], "'--seed': must be greater than or equal to 0, not '-1'"),
         (["run", "--stage", "natve"], "'--stage': 'natve' is not one of 'native', 'vm', 'live'."),
         (["completion", "tcsh"], "'shell': 'tcsh' is not one of 'bash', 'zsh', 'fish'."),
     ],

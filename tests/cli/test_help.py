@@ -77,8 +77,9 @@ def test_each_command_stands_in_one_group() -> None:
 
 
 def test_list_has_a_line_for_each_experiment(ream) -> None:
-    said = ream("list")
+    said = ream("list", COLUMNS="80")
     assert said.code == 0
+    assert len(said.out.splitlines()) == len(names()) + 2
     lines = [line.split()[0] for line in said.out.splitlines() if line[:1].strip()]
     assert lines == [*sorted(names()), "`ream"]
     assert "devdax-ram-100GB" not in said.out
@@ -93,6 +94,22 @@ def test_list_shows_one_experiment_with_its_published_tables(ream) -> None:
     published = said.out.partition("published tables\n")[2]
     assert "unmap-pte-batch-v1" in published
     assert "migrate-offload-v4" not in published
+
+
+def test_list_has_rows_that_differ_in_a_word_in_one_line(ream) -> None:
+    said = " ".join(ream("list", "fork", "--stage", "native").out.split())
+    assert "call-fork-{bash,python,node,jvm,chromium} dup-mm of each, 39 to 831 VMAs" in said
+    assert "call-fork-{bash,jvm}-cold dup-mm of each, 39 to 200 VMAs" in said
+    assert "dma-{" not in ream("list", "compact").out  # their titles differ in more
+
+
+def test_list_shows_rows_of_one_stage(ream) -> None:
+    said = ream("list", "--stage", "vm")
+    assert (said.code, said.err) == (0, "")
+    assert re.findall(r"^(\w+): \d+ rows?$", said.out, re.MULTILINE).count("vm") > 1
+    assert not re.search(r"^(native|live): ", said.out, re.MULTILINE)
+    (its,) = json.loads(ream("list", "fork", "--stage", "live", "--json").out)["experiments"]
+    assert {row["stage"] for row in its["rows"]} == {"live"}
 
 
 def test_list_takes_patterns_and_prints_json(ream) -> None:

@@ -39,8 +39,8 @@ def test_a_dry_run_says_which_runs_and_how_long(ream) -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        ((), "name published tables, or --all; there are deferred-init-skylake"),
-        (("nothing",), "no published table nothing; there are"),
+        ((), "name published tables (`ream list EXPERIMENT` shows"),
+        (("nothing",), "no published table nothing; `ream list EXPERIMENT` shows"),
         (("--all", "--launches", "0"), "launches: must be between 1"),
     ],
 )

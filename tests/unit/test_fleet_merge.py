@@ -119,7 +119,7 @@ def test_what_cannot_be_pooled_is_refused_and_what_differs_all_the_same_is_noted
         two_machines(tmp_path, b={"kernel": kernel(tree_key="ef" * 32)})
     first, last = str(refused.value).splitlines()
     assert " are not alike: tree: linux-source-6.12 6.12.117-1 (" in first
-    assert last.startswith("zone-device fsdax cannot be pooled: ")
+    assert last.startswith("zone-device fsdax cannot be pooled; name records that are alike")
 
 
 def test_a_table_is_plain_text_whatever_names_a_record_has(tmp_path: Path) -> None:

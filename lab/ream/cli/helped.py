@@ -54,7 +54,11 @@ class Worded(TyperGroup):
         except typer.BadParameter as fault:
             from ream.values import in_our_words  # noqa: PLC0415
 
-            fault.message = in_our_words(fault.message)
+            errors: list[Any] = getattr(fault.__cause__, "errors", list)()
+            given = [
+                repr(one["input"]) for one in errors if repr(one["input"]) not in fault.message
+            ]
+            fault.message = ", not ".join((in_our_words(fault.message), *given[:1]))
             raise
 
 

@@ -14,6 +14,7 @@ from ream.cli import complete
 from ream.cli.app import JsonOption, RowsOption, app
 from ream.counted import counted
 from ream.folders import given_file, names
+from ream.report.shared import together
 from ream.width import NARROW_INDENT, ROOMY, print_hanging, width
 
 if TYPE_CHECKING:
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
     from ream.published import Table
 
 _NUMBER = re.compile(r"\d")
+_NUMBERS = re.compile(r"\d+")
+EACH = "each"
+"""Stands in the title of several rows for the word in which their names differ."""
 
 NAME_COLUMNS, ROW_COLUMNS = 16, 24
 MOST_VARYING = 2
@@ -47,7 +51,7 @@ def list_experiments(
 ) -> None:
     """List the experiments, a line each, or the rows and published tables of one.
 
-    Rows that differ in one number stand in one line, as in fork-{4k,64k,2m}.
+    Rows that differ in one number or word stand in one line, as in fork-{4k,64k,2m}.
 
     Exit status: 0; 2 if there is no such experiment or row, or its file has a fault.
     """
@@ -70,7 +74,9 @@ def list_experiments(
             _print_rows(one, tables[one.name])
     else:
         for one in listed:
-            print_hanging(f"{one.name:{NAME_COLUMNS}} {one.question}", NAME_COLUMNS + 1)
+            print_hanging(
+                f"{one.name:{NAME_COLUMNS}} {one.short or one.question}", NAME_COLUMNS + 1
+            )
         print()
         print_hanging("`ream list NAME` shows the rows of one, and the published tables.", 0)
 
@@ -127,9 +133,24 @@ def _is_grid(rows: Sequence["RowBase"]) -> bool:
     columns = _columns([row.name.split("-") for row in rows])
     titles = _columns([row.title().split(", ") for row in rows])
     varying = _varying(columns)
-    if len(varying) != 1 or len(_varying(titles)) > MOST_VARYING:
+    if len(varying) != 1:
         return False
-    return all(_NUMBER.search(name) for name in columns[varying[0]])
+    names = columns[varying[0]]
+    if all(map(_NUMBER.search, names)):
+        return len(_varying(titles)) <= MOST_VARYING
+    return len({_form(row.title(), name) for row, name in zip(rows, names, strict=True)}) == 1
+
+
+def _form(title: str, name: str) -> str | None:
+    """A title without its numbers and this name; what no other has, if it lacks the name."""
+    words = title.split()
+    return _NUMBERS.sub("#", title.replace(name, EACH)) if f"{name}," in words else name
+
+
+def _is_of_words(rows: Sequence["RowBase"]) -> bool:
+    """Whether what differs in the names of several rows is a word, which the titles have, too."""
+    columns = _columns([row.name.split("-") for row in rows])
+    return any(not all(map(_NUMBER.search, columns[place])) for place in _varying(columns))
 
 
 def _columns(parts: Sequence[Sequence[str]]) -> list[tuple[str, ...]]:
@@ -151,6 +172,11 @@ def name_of(grid: Sequence["RowBase"]) -> str:
 
 def title_of(grid: Sequence["RowBase"]) -> str:
     """The title of a row, or those of several from the first to the last."""
+    if _is_of_words(grid):
+        names = _columns([row.name.split("-") for row in grid])
+        (its,) = (names[place] for place in _varying(names))
+        said = (row.title().replace(name, EACH) for row, name in zip(grid, its, strict=True))
+        return together([*said])
     parts = _columns([row.title().split(", ") for row in grid])
     return ", ".join(its[0] if len(set(its)) == 1 else _from_to(its[0], its[-1]) for its in parts)
 

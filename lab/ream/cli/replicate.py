@@ -200,8 +200,10 @@ def _choose(names: Sequence[str], *, every: bool) -> tuple["Table", ...]:
 
     known = load_tables()
     if every == bool(names):
-        there = ", ".join(table.id for table in known)
-        raise BadUsage(f"name published tables, or --all; there are {there}, or give a .toml file")
+        raise BadUsage(
+            "name published tables (`ream list EXPERIMENT` shows those of an experiment) or .toml"
+            " files, or give --all alone"
+        )
     if every:
         return known
     chosen: dict[str, Table] = {}

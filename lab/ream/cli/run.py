@@ -212,7 +212,7 @@ def run(
     verbose: VerboseOption = False,
     _help_all: HelpAllOption = False,
 ) -> None:
-    """Measure an experiment here: before, published and ours side by side, every sample verified.
+    """Measure an experiment here: before, technique and ours side by side, every sample verified.
 
     An interrupted or killed run keeps its measurements; --resume continues it.
 

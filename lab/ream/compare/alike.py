@@ -8,11 +8,12 @@ from itertools import combinations
 from ream.compare.rules import HOW, OF_RECORDS, REMEDY, RULES, Gravity, Question
 from ream.counted import counted
 from ream.errors import BadUsage
+from ream.experiment import shown_in
 
 SHORT = 12
 """The number of digits of a digest that are printed."""
 
-MOST_SAID = 8
+MOST_SAID = 3
 """The most differences that a refusal lists: each pair of ten runs may have its own."""
 
 MOST_PATCHES = 4
@@ -141,7 +142,7 @@ def check_all(question: Question, sides: Sequence[tuple[str, Facts]], way_out: s
     the first is named.
     """
     said = {
-        f"{name} and {other} are not alike: {one.said()}": one
+        f"{name} and {other} are not alike: {shown_in(one.said())}": one
         for (name, a), (other, b) in combinations(told_apart(question, sides), 2)
         for one in differences(question, a, b)
         if one.refuses

@@ -25,6 +25,8 @@ STRUCT_PAGE_BYTES = 64  # sizeof(struct page), include/linux/mm_types.h; the nat
 
 MAX_LAUNCHES = 1000
 MAX_ROUNDS = 1000
+MOST_SHORT = 60
+"""Characters of a line beside an experiment's name, on a terminal of 80 columns."""
 
 MOST_FINER = 16
 """Times as many samples as planned, where a few rows are asked about a small effect."""
@@ -325,6 +327,8 @@ class ExperimentBase(Value, Generic[R]):
 
     name: str
     question: str
+    short: str = Field(default="", max_length=MOST_SHORT)
+    """The question in a few words, for the list of experiments; empty: the question itself."""
     default: bool = False
     """Whether this experiment runs if the user names none."""
     stage: Stage = "native"

@@ -251,7 +251,10 @@ def _by_row(records: Iterable[Record]) -> dict[Place, list[Record]]:
 def _checked(place: Place, records: Sequence[Record]) -> tuple[str, ...]:
     """Differences between a row's records; raises BadUsage if they cannot be pooled."""
     experiment, _, row = place
-    way_out = f"{experiment} {row} cannot be pooled: merge one or the other"
+    way_out = (
+        f"{experiment} {row} cannot be pooled; name records that are alike, by their paths, as in"
+        " `ream merge DIR/RUN DIR/RUN`; `ream compare RUN RUN` says in what two differ"
+    )
     return check_poolable(records, row, way_out)
 
 

@@ -42,8 +42,8 @@ SAID = CHECKOUT / "tests" / "readme"
 
 FORK = RECORDS / "20261128T232136Z-fork-native-011d"
 CURVES = {
-    "fork-*": "fork(): ns a page, over the size of the folios",
-    "munmap-*": "munmap(), without freeing pages: ns a page, over the size of the folios",
+    "fork-*": "fork()",
+    "munmap-*": "munmap(), without freeing pages",
 }
 """The curves of the picture, by the rows that they are of."""
 QUOTED_ROW = "fork-64k"
@@ -158,11 +158,11 @@ def fork() -> tuple[Summary, tuple[Chart, ...]]:
     run = Record.load(str(FORK), RECORDS).run
     summary = for_readers(Summary.from_object(run, source=FORK.name))
     rows = [_of_three(row) for row in summary.rows]
-    plots = []
-    for one in curves(rows):
-        name, _, _ = one.title.partition(": ")
-        if name in CURVES:
-            plots.append(one.model_copy(update={"title": CURVES[name]}))
+    plots = (
+        one.model_copy(update={"title": CURVES[one.family]})
+        for one in curves(rows)
+        if one.family in CURVES
+    )
     return summary, tuple(plots)
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Page
 
-from page_world import ALL_DRAWN, draw_all
+from page_world import ALL_DRAWN, CONTRAST, draw_all
 from ream.record.packed import content_of, lines_of
 from shipped import RECORDS, unpacked
 
@@ -306,41 +306,6 @@ CHECKS = """
     if (!document.getElementById(one.getAttribute("href").slice(1)))
       faults.push(`${one.href} leads nowhere`);
   return faults;
-}
-"""
-
-CONTRAST = """
-() => {
-  const parts = (text) => (text.match(/[\\d.]+/g) || []).map(Number);
-  const light = (value) => {
-    const [red, green, blue] = parts(value).slice(0, 3).map((part) => {
-      const one = part / 255;
-      return one <= 0.03928 ? one / 12.92 : ((one + 0.055) / 1.055) ** 2.4;
-    });
-    return 0.2126 * red + 0.7152 * green + 0.0722 * blue;
-  };
-  const ground = (it) => {
-    for (let one = it; one; one = one.parentElement) {
-      const value = getComputedStyle(one).backgroundColor;
-      if (parts(value).length === 3 || parts(value)[3] === 1) return value;
-    }
-    return "rgb(255, 255, 255)";
-  };
-  const faults = new Set();
-  const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
-  let seen = 0;
-  while (walker.nextNode()) {
-    const it = walker.currentNode.parentElement;
-    if (!walker.currentNode.data.trim() || it.closest("script, style, noscript, .skip")) continue;
-    if (!it.checkVisibility()) continue;
-    const style = getComputedStyle(it);
-    const ink = light(it.closest("svg") ? style.fill : style.color);
-    const paper = light(ground(it));
-    const ratio = (Math.max(ink, paper) + 0.05) / (Math.min(ink, paper) + 0.05);
-    seen += 1;
-    if (ratio < 4.5) faults.add(`${it.textContent.slice(0, 40)}: ${ratio.toFixed(2)}`);
-  }
-  return { seen, faults: [...faults] };
 }
 """
 

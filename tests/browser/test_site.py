@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page
 
-from page_world import Opener
+from page_world import CUT, OVERLAPS, Opener
 from ream.site.gathered import Gathered
 from ream.site.pages import pages
 from shipped import RECORDS, copied
@@ -20,27 +20,6 @@ KEPT = (
     "20261128T234542Z-fork-native-d653",
 )
 PAGES = ("index", "fork", "mm", "upgrades", "published", "runs")
-
-CUT = """
-() => {
-  const wide = document.documentElement.clientWidth;
-  const inside = (one) => one.closest(".scroll");
-  return [...document.querySelectorAll("main *, header *, footer *")]
-    .filter((one) => !inside(one) && one.getBoundingClientRect().right > wide + 1)
-    .map((one) => one.outerHTML.slice(0, 80));
-}
-"""
-
-OVERLAPS = """
-() => [...document.querySelectorAll("tbody tr")].filter((row) => {
-  const boxes = [...row.cells].map((cell) => {
-    const range = document.createRange();
-    range.selectNodeContents(cell);
-    return range.getBoundingClientRect();
-  }).filter((box) => box.width);
-  return boxes.some((box, place) => place && box.left < boxes[place - 1].right);
-}).map((row) => row.outerHTML.slice(0, 120))
-"""
 
 
 @pytest.fixture(scope="module")

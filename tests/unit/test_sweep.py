@@ -9,7 +9,7 @@ from ream.report.contract import Result, RowResult
 from ream.report.html.charts import kinds
 from ream.report.html.curves import curves
 from ream.report.not_run import NotRun, not_run
-from ream.report.sweep import ends_of, sweeps
+from ream.report.sweep import ends_of, sweeps, words_of
 from ream.values import Scalar
 
 
@@ -59,6 +59,33 @@ def test_rows_whose_names_differ_in_a_number_are_a_curve_each_operation_its_own(
 def test_another_word_in_the_name_is_another_curve() -> None:
     found = sweeps([*rows_of("fork", (4, 16, 64)), *rows_of("fork", (4, 16, 64), how="-cold")])
     assert [one.name for one in found] == ["fork-*", "fork-*-cold"]
+
+
+@pytest.mark.parametrize(
+    ("titles", "field", "said"),
+    [
+        ("fork of 1 GiB, folios of {} KiB, warm", "folio_kib", "fork of 1 GiB, warm"),
+        ("rw-to-r of {} KiB, private folios", "call_kib", "rw-to-r, private folios"),
+        ("r of 4 MiB, private folios of {} KiB", "folio_kib", "r of 4 MiB, private folios"),
+        ("64 GiB, {} threads", "threads", "64 GiB"),
+        ("move 64 MiB, {} pages a call, copied", "batch_pages", "move 64 MiB, copied"),
+        ("{} GiB", "memory_gib", "some-*"),
+    ],
+)  # fmt: skip
+def test_a_title_has_what_rows_share_and_not_their_number(
+    titles: str, field: str, said: str
+) -> None:
+    rows = [row(f"some-{one}", {field: one}, title=titles.format(one)) for one in (4, 16, 64)]
+    (found,) = sweeps(rows)
+    assert found.title == said
+
+
+def test_rows_without_titles_have_their_common_name() -> None:
+    (found,) = sweeps(rows_of("fork", (4, 16, 64)))
+    assert found.title == "fork-*"
+    fields = ("folio_kib", "batch_pages", "nr_pages", "nr_cpus", "vmas")
+    said = ["folio size", "pages of a batch", "memory", "number of cpus", "vmas"]
+    assert [*map(words_of, fields)] == said
 
 
 def test_the_longer_of_two_axes_is_swept_and_a_row_is_in_one_curve() -> None:

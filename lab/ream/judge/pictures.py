@@ -8,20 +8,17 @@ from itertools import accumulate
 from typing import Any
 
 import altair as alt
-import vl_convert
 
 from ream.experiment import PATCHED
 from ream.judge.judgement import Judgement, Operation
-from ream.report.html.charts import BAR, INK, MUTED, Chart, Point, chart, finished, kinds
+from ream.report.html.charts import BAR, INK, MUTED, Chart, Point, chart, finished
 from ream.report.html.curves import curves
 from ream.report.html.looks import BY_NAME
-from ream.report.html.picture import filled_plot
+from ream.report.html.picture import inline
 
 MOST_ROWS = 24
 MOST_WATERFALLS = 6
 STEP = 26
-PADDING = {"left": 24, "right": 24, "top": 4, "bottom": 4}
-"""Pixels: a browser's letters may be wider than those that a plot was laid out with."""
 
 EFFECTS = {"slower": "worse", "faster": "better", "equal": "equal"}
 """Of a time, in the words of the plots."""
@@ -40,14 +37,9 @@ def pictures(its: Judgement) -> tuple[Picture, ...]:
     """Times, or instructions; curves over sizes; what each patch adds to what changes most."""
     first = tuple(_times(its)) or tuple(_counts(its))
     return tuple(
-        Picture(one.title, one.alt, _svg(one))
+        Picture(one.title, one.alt, inline(one, _waterfall() if one.kind == WATERFALL else None))
         for one in (*first, *curves(its.rows), *_waterfalls(its))
     )
-
-
-def _svg(one: Chart) -> str:
-    spec = _waterfall() if one.kind == WATERFALL else kinds()[one.kind]
-    return str(vl_convert.vegalite_to_svg(filled_plot(one, spec) | {"padding": PADDING}))
 
 
 def _times(its: Judgement) -> Iterator[Chart]:

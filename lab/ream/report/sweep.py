@@ -26,6 +26,41 @@ class Sweep:
     """The text of each row's name in the place of the star, such as `64k`."""
     rows: tuple[RowResult, ...]
 
+    @property
+    def title(self) -> str:
+        """What the titles of its rows have in common, without the number in which they differ.
+
+        It is the rows' common name if they have no title, or nothing in common.
+        """
+        titles = [(row.title or self.name).split(", ") for row in self.rows]
+        own = {word.removesuffix("s") for word in self.field.split("_")}
+        said = []
+        for parts in zip(*titles, strict=False):
+            same = len(set(parts)) == 1
+            text = parts[0] if same else " ".join(_QUANTITY.sub("", parts[0]).split())
+            if text and (same or text.split()[0].removesuffix("s") not in own):
+                said.append(text)
+        return ", ".join(said) or self.name
+
+
+_QUANTITY = re.compile(r"(?:\bof )?\b\d+(?: [KMGT]iB)?\b")
+
+_KINDS_OF_NUMBERS = (
+    (re.compile(r"nr_pages"), "memory"),
+    (re.compile(r"nr_(\w+)"), r"number of \1"),
+    (re.compile(r"(\w+)_(?:bytes|kib|mib|gib)"), r"\1 size"),
+    (re.compile(r"(\w+)_pages"), r"pages of a \1"),
+)
+
+
+def words_of(field: str) -> str:
+    """The name of a row's parameter as a reader would call it: `folio_kib` is the folio size."""
+    for name, said in _KINDS_OF_NUMBERS:
+        if found := name.fullmatch(field):
+            field = found.expand(said)
+            break
+    return field.replace("_", " ")
+
 
 def sweeps(rows: Iterable[RowResult]) -> tuple[Sweep, ...]:
     """All curves in the order of their first rows. Each row belongs to at most one.

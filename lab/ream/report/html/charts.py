@@ -21,8 +21,9 @@ from ream.values import Scalar, Sealed, Tuple, Value
 INK, MUTED, LINE = "var(--ink)", "var(--muted)", "var(--line)"
 BAND, BAR = "var(--band)", "var(--bar)"
 NAMES, COLOURS, MARKS, TICKS = "@names", "@colours", "@marks", "@ticks"
-"""What stands in a kind's scales, each alone in a list, for values of each plot: the names of its
-variants, their colours, their marks, and the numbers of its vertical axis."""
+ACROSS, UP = "@across", "@up"
+"""What stands in a kind, each alone in a list, for values of each plot: the names of its variants,
+their colours, their marks, the numbers of its vertical axis, and the titles of its axes."""
 EFFECTS = ("better", "worse", "equal", "undecided")
 """The kinds of effects of a ratio."""
 MOST_IN_PLOT = 6
@@ -49,7 +50,9 @@ class Chart(Value):
     alt: str
     data: Sealed[str, Tuple[Sealed[str, Scalar | None]]]
     scales: Sealed[str, Tuple[str | float]]
-    """The values of NAMES, COLOURS, MARKS and TICKS."""
+    """The values of NAMES, COLOURS, MARKS, TICKS, ACROSS and UP."""
+    family: str = ""
+    """The common part of the names of a curve's rows, such as `fork-*`."""
 
 
 def chart(
@@ -60,10 +63,14 @@ def chart(
     alt: str,
     looks: Mapping[str, Look] = MappingProxyType({}),
     ticks: Sequence[float] = (),
+    axes: tuple[str, ...] = (),
+    family: str = "",
     **data: Sequence[Point],
 ) -> Chart:
-    """A chart with the given data sets, by name; looks: of the names of its points; ticks: of its
-    vertical axis.
+    """A chart with the given data sets, by name.
+
+    looks: of the names of its points; ticks: of its vertical axis; axes: the titles of the
+    horizontal and of the vertical one; family: the common part of the names of a curve's rows.
     """
     names = dict.fromkeys(str(point.get("name")) for point in data.get("points", ()))
     known = {name: looks[name] for name in names if name in looks}
@@ -78,7 +85,9 @@ def chart(
             COLOURS: tuple(look.colour for look in known.values()),
             MARKS: tuple(look.shape for look in known.values()),
             TICKS: tuple(ticks),
+            **{name: (title,) for name, title in zip((ACROSS, UP), axes, strict=False)},
         },
+        family=family,
     )
 
 
@@ -361,10 +370,10 @@ def sweep_kind(limit: object, there: object) -> str:
 
 def _sweep(*, has_limit: bool, has_published: bool) -> _Layers:
     """A curve for each variant with the band of its interval, the limit and published values."""
-    across = alt.X("x:O", sort=None, title=None, axis=alt.Axis(labelAngle=0))
+    across = alt.X("x:O", sort=None, title=[ACROSS], axis=alt.Axis(labelAngle=0))
     up = alt.Y(
         "y:Q",
-        title=None,
+        title=[UP],
         scale=alt.Scale(type="log", nice=False, padding=10),
         axis=alt.Axis(values=[TICKS], labelExpr="format(datum.value, '~g')"),
     )
@@ -375,7 +384,7 @@ def _sweep(*, has_limit: bool, has_published: bool) -> _Layers:
     band = (
         base.transform_filter("isValid(datum.low) && isValid(datum.high)")
         .mark_area(opacity=0.2)
-        .encode(x=across, y=alt.Y("low:Q"), y2="high:Q", fill=fill)
+        .encode(x=across, y=alt.Y("low:Q", title=[UP]), y2="high:Q", fill=fill)
     )
     lines = base.mark_line(strokeWidth=1.5).encode(x=across, y=up, stroke=stroke)
     points = base.mark_point(size=40, filled=True, opacity=1).encode(

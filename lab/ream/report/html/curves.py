@@ -10,7 +10,7 @@ from ream.report.html.charts import MOST_IN_PLOT, Chart, Point, chart, log_ticks
 from ream.report.html.looks import looks_of
 from ream.report.limit import limit_words
 from ream.report.numbers import fit
-from ream.report.sweep import Sweep, each_of, ends_of, sweeps
+from ream.report.sweep import Sweep, each_of, ends_of, sweeps, words_of
 
 
 def unnamed(pictures: Iterable[Chart], summary: Summary) -> list[str]:
@@ -45,15 +45,18 @@ def curves(rows: Sequence[RowResult], kernel: str | None = None) -> Iterator[Cha
             if not is_copy(name) and name != CONTROL
         ][:MOST_IN_PLOT]
         made = _of_times(one, names) if kernel is None else _of_ratios(one, names, kernel)
-        title, kind, data = made
+        unit, kind, data = made
         if not data["points"]:
             continue
+        title, over = one.title, words_of(one.field)
         yield chart(
             f"sweep-{number}",
             kind,
             title=title,
-            alt=f"{title}: {'; '.join(_words(data['points']))}.",
+            alt=f"{title}: {unit}, over {over}: {'; '.join(_words(data['points']))}.",
             ticks=log_ticks(*_ends(data.values())),
+            axes=(over, unit),
+            family=one.name,
             looks=look if kernel is None else {**look, kernel: look[BEFORE]},
             **data,
         )
@@ -76,17 +79,17 @@ LEAST_SPAN = 1.1
 """The least ratio of an axis's ends."""
 
 _Made = tuple[str, str, dict[str, list[Point]]]
-"""The title of a plot, its kind, and its data sets."""
+"""The title of a plot's vertical axis, its kind, and its data sets."""
 
 
 def _of_times(sweep: Sweep, names: Sequence[str]) -> _Made:
     """Times or counts of each variant, the limit, and what published ratios predict."""
     points = [point for name in names for point in _of_variant(sweep, name)]
     limit, there = list(_limit(sweep)), list(_published(sweep))
-    title = f"{sweep.name}: {_unit(sweep)} a page, over {sweep.field}"
     data = {"points": points, "limit": limit, "there": there}
     data = {name: its for name, its in data.items() if its or name == "points"}
-    return title, sweep_kind(limit, there), data
+    unit = "ns" if sweep.rows[0].unit == "ns" else "instructions"
+    return f"{unit} a page", sweep_kind(limit, there), data
 
 
 def _of_ratios(sweep: Sweep, names: Sequence[str], kernel: str) -> _Made:
@@ -104,12 +107,7 @@ def _of_ratios(sweep: Sweep, names: Sequence[str], kernel: str) -> _Made:
         if (result := row.variants.get(name)) is not None and result.ratio is not None
     ]
     what = "time" if sweep.rows[0].unit == "ns" else "instructions"
-    title = f"{sweep.name}: {what}, {kernel} = 1, over {sweep.field}"
-    return title, sweep_kind(limit=False, there=False), {"points": points}
-
-
-def _unit(sweep: Sweep) -> str:
-    return "ns" if sweep.rows[0].unit == "ns" else "instructions"
+    return f"{what}, {kernel} = 1", sweep_kind(limit=False, there=False), {"points": points}
 
 
 def _of_variant(sweep: Sweep, name: str) -> Iterator[Point]:

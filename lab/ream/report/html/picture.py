@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Renders the curves of a record's page as one SVG file, for documents."""
+"""Renders plots as SVG: a record's curves as one file for documents, or one plot for a page."""
 
 import json
 import re
+import textwrap
 from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
@@ -21,6 +22,12 @@ STYLE = Path(__file__).parent / "style.css"
 COLUMNS = 2
 WIDTH = 330
 """Width of each curve in pixels."""
+TITLE_CHARACTERS = 50
+"""The most characters of a title's line: nothing else keeps it inside of its plot."""
+PAGE_WIDTH = 356
+"""Width in pixels of a plot inside of a page with its names and numbers: a phone has as many."""
+PADDING = {"left": 8, "right": 18, "top": 4, "bottom": 4}
+"""Pixels: a browser's letters may be wider than those that a plot was laid out with."""
 
 _WHOLE = ("$schema", "config", "datasets", "padding", "background")
 """Properties of a plot that the picture has once for all plots."""
@@ -50,10 +57,23 @@ def svg(plots: Sequence[Chart], summary: Summary) -> str:
 
 
 def _part(one: Chart, summary: Summary) -> Mapping[str, Any]:
-    lines = [one.title, *unnamed([one], summary)]
+    texts = [one.title, *unnamed([one], summary)]
+    lines = [line for text in texts for line in textwrap.wrap(text, TITLE_CHARACTERS)]
     title = {"text": lines, "anchor": "start", "fontSize": 12, "fontWeight": "normal"}
     its = filled_plot(one, kinds()[one.kind])
     return {name: value for name, value in its.items() if name not in _WHOLE} | {"title": title}
+
+
+def inline(one: Chart, spec: Mapping[str, Any] | None = None) -> str:
+    """A plot as SVG for inside of a page, whose style sheet has its colours.
+
+    spec: of its kind, if it is not one of `charts.kinds()`.
+    """
+    filled = {**filled_plot(one, spec or kinds()[one.kind]), "width": PAGE_WIDTH}
+    made = dict(vl_convert.vegalite_to_vega(filled))
+    # Names at the left are part of the width; Vega-Lite cannot say so of a height by steps.
+    fit = {"autosize": {"type": "fit-x", "contains": "padding"}, "padding": PADDING}
+    return str(vl_convert.vega_to_svg({**made, **fit}))
 
 
 def filled_plot(one: Chart, spec: Mapping[str, Any]) -> dict[str, Any]:

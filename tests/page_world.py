@@ -60,7 +60,7 @@ def draw_all(page: Page) -> None:
 CUT = """
 () => {
   const wide = document.documentElement.clientWidth;
-  const inside = (one) => one.closest(".scroll, svg");
+  const inside = (one) => one.parentElement.closest(".scroll, svg, pre");
   return [...document.querySelectorAll("main *, header *, footer *")]
     .filter((one) => !inside(one) && one.getBoundingClientRect().right > wide + 1)
     .map((one) => one.outerHTML.slice(0, 80));
@@ -79,6 +79,13 @@ OVERLAPS = """
 }).map((row) => row.outerHTML.slice(0, 120))
 """
 """Rows of tables in which a cell lies on the one before it."""
+
+WIDE = """
+() => [...document.querySelectorAll(".scroll")].filter((one) =>
+  one.checkVisibility() && one.scrollWidth > one.clientWidth + 1)
+  .map((one) => `${one.getAttribute("aria-label")}: ${one.scrollWidth} in ${one.clientWidth}`)
+"""
+"""Tables that do not fit into their box, which then scrolls."""
 
 SVG_TEXTS = """
 () => {

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Page
 
-from page_world import ALL_DRAWN, CONTRAST, draw_all
+from page_world import ALL_DRAWN, CONTRAST, CUT, OVERLAPS, WIDE, draw_all
 from ream.record.packed import content_of, lines_of
 from shipped import RECORDS, unpacked
 
@@ -21,6 +21,7 @@ pytestmark = pytest.mark.xdist_group("browser")
 
 Opened = Callable[..., Page]
 
+FORK = "20261128T232136Z-fork-native-011d"
 ZONE_DEVICE = "20261122T181226Z-zone-device-native-007a"
 COMPACT = "20261121T192328Z-compact-vm-54e8"
 PER_PATCH = "20261121T100752Z-fork-native-fd90"
@@ -219,6 +220,55 @@ def test_a_phone_never_scrolls_the_page_sideways(opened: Opened, record: str) ->
         "plots => plots.filter(plot => plot.getBoundingClientRect().right > 360).length"
     )
     assert wide == 0
+
+
+@pytest.mark.parametrize("width", [390, 1400])
+@pytest.mark.parametrize("record", [FORK, ZONE_DEVICE, *of_releases(COMPACT, MIGRATE)])
+def test_nothing_is_cut_and_on_a_screen_every_table_of_verdicts_fits(
+    opened: Opened, record: str, width: int
+) -> None:
+    page = opened(record, viewport={"width": width, "height": 900})
+    assert page.evaluate(CUT) == []
+    assert page.evaluate(OVERLAPS) == []
+    if width == 1400:
+        assert page.evaluate(WIDE) == []
+        heights = page.locator(".verdicts tbody tr").evaluate_all(
+            "rows => rows.map((row) => row.clientHeight)"
+        )
+        assert max(heights) < 75
+
+
+def test_a_gain_and_a_loss_have_colours_of_their_own(drawn: Opened) -> None:
+    page = drawn(FORK)
+    colour = "(its) => getComputedStyle(its).color"
+    its = {name: page.locator(f".verdicts strong.{name}").first for name in ("faster", "slower")}
+    assert its["faster"].evaluate(colour) != its["slower"].evaluate(colour)
+    assert "slower" in its["slower"].inner_text()
+
+
+def test_the_first_words_of_a_page_are_a_sentence_with_its_largest_effect(drawn: Opened) -> None:
+    first = drawn(FORK).locator("#holds li").first.inner_text()
+    effects = {row["row"]: row["variants"]["ream"]["ratio"] for row in run_of(FORK)["rows"]}
+    row = min(effects, key=lambda name: effects[name])
+    assert first == (
+        f"This run has {len(effects)} rows. The largest effect of ours is"
+        f" {1 / effects[row]:.2f}x faster, in {row}."
+    )
+
+
+def test_each_table_sorts_and_numbers_with_units_and_intervals_are_numbers(
+    opened: Opened,
+) -> None:
+    page = opened(FORK)
+    assert page.locator("table:not(.sortable)").count() == 0
+    table = page.locator("table.verdicts")
+    table.get_by_role("button", name="ours here").click()
+    names = table.locator("tbody th").all_inner_texts()
+    ratios = {row["row"]: row["variants"]["ream"]["ratio"] for row in run_of(FORK)["rows"]}
+    assert names == sorted(ratios, key=lambda name: ratios[name])
+    table.get_by_role("button", name="noise floor").click()
+    floors = [float(one.split()[0]) for one in table.locator("td.small").all_inner_texts()]
+    assert floors == sorted(floors)
 
 
 def test_parts_open_and_close_by_keyboard_and_focus_is_seen(opened: Opened) -> None:

@@ -19,6 +19,8 @@ from ream.judge.listings import by_head
 from ream.judge.pictures import Picture, pictures
 from ream.judge.reach import Reach, WholeReach
 
+SORT = f"\n{(html.REPORT / html.SCRIPT).read_text()}"
+
 REACH = WholeReach(
     nr_functions=991,
     changed=("copy_page_range",),
@@ -118,13 +120,13 @@ def test_listings_are_told_apart() -> None:
 
 
 @pytest.mark.parametrize("after", ["  100      0  <b>nop", ""])
-def test_the_page_has_pictures_and_listings_and_no_script(after: str) -> None:
+def test_the_page_has_pictures_and_listings_and_no_script_but_that_which_sorts(after: str) -> None:
     listing = Listing("fork", "fork-4k", "copy_page_range", "  100      0  push", after)
     its = judgement(operation("fork-4k", ratio=1.25), listings=(listing,), guests=("fork: 9",))
     text = html.render(its)
     assert text.count("<svg") == 1
-    assert "<script" not in text
+    assert re.findall(r"<script>(.*?)</script>", text, re.DOTALL) == [SORT]
     assert "<b>nop" not in text
-    assert ("It is not executed." in text) == (not after)
+    assert ("With the series it is not executed." in text) == (not after)
     assert "fork: 9" in text
     assert "listings" not in its.to_object()

@@ -8,15 +8,17 @@ from pathlib import Path
 
 import jinja2
 
+from ream.counted import counted
 from ream.judge import page
 from ream.judge.explain import ABOUT, for_others, names
 from ream.judge.judgement import Judgement
 from ream.judge.pictures import pictures
+from ream.judge.side_by_side import side_by_side
 from ream.report.html.page import HERE as REPORT
 from ream.report.html.page import environment
 
 HERE = Path(__file__).parent
-STYLE = "style.css"
+STYLE, SCRIPT = "style.css", "sort.js"
 ENDS = {
     0: "no regression found",
     1: "regression",
@@ -27,6 +29,9 @@ ENDS = {
     6: "a tool failed",
 }
 """By exit status."""
+COLOURS = {0: "good", 1: "bad", 5: "bad"}
+"""The class in the style sheet by exit status; what says nothing of the series is UNCLEAR."""
+UNCLEAR = "unclear"
 
 
 @dataclass(frozen=True)
@@ -46,13 +51,20 @@ class Listed:
         """The exit status in words."""
         return ENDS.get(self.exit_code, "not judged")
 
+    @property
+    def colour(self) -> str:
+        """The class of the words in the style sheet."""
+        return COLOURS.get(self.exit_code, UNCLEAR)
+
 
 def render(its: Judgement) -> str:
     """The page of one judgement."""
     its = for_others(its)
     return _template("judgement.html.j2").render(
         its=its,
+        title=_title(its),
         ends=ENDS[its.exit_code],
+        colour=COLOURS.get(its.exit_code, UNCLEAR),
         sentence=page.sentence(its),
         operations=[*its.ordered()],
         pictures=pictures(its),
@@ -60,7 +72,9 @@ def render(its: Judgement) -> str:
         change=page.change,
         decided=page.decided,
         locked=page.locked,
-        style=_style(),
+        side_by_side=side_by_side,
+        style=_own(STYLE),
+        script=_own(SCRIPT),
         about=ABOUT,
         names=[*names(its, ())],
     )
@@ -68,12 +82,23 @@ def render(its: Judgement) -> str:
 
 def render_list(judgements: Sequence[Listed]) -> str:
     """The page of all judgements, in the order given."""
-    return _template("judgements.html.j2").render(judgements=judgements, style=_style())
+    return _template("judgements.html.j2").render(
+        judgements=judgements, style=_own(STYLE), script=_own(SCRIPT)
+    )
+
+
+def _title(its: Judgement) -> str:
+    """The subject of its first patch, and how many others there are; of an upgrade its name."""
+    if not its.subjects:
+        return its.series
+    others = len(its.subjects) - 1
+    more = f" and {counted(others, 'other patch', 'other patches')}" if others else ""
+    return f"{its.subjects[0]}{more}"
 
 
 @cache
-def _style() -> str:
-    return (REPORT / STYLE).read_text(encoding="utf-8")
+def _own(name: str) -> str:
+    return (REPORT / name).read_text(encoding="utf-8")
 
 
 @cache

@@ -99,7 +99,7 @@ def _environment() -> jinja2.Environment:
     environment = page.environment(HERE)
     style = (page.HERE / "style.css").read_text(encoding="utf-8")
     style += (HERE / "site.css").read_text(encoding="utf-8")
-    script = (HERE / "site.js").read_text(encoding="utf-8")
+    script = (page.HERE / "sort.js").read_text(encoding="utf-8")
     environment.globals.update(
         factor=factor,
         style=Markup(style),  # noqa: S704 - files of ours, not texts of a record

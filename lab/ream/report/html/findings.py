@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The head of a page: its results in a few sentences and in one table."""
 
+import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
+from ream.counted import counted
 from ream.experiment import BEFORE, RUNNING
 from ream.measure.sample import Sample
 from ream.report import sensitivity
@@ -27,6 +29,10 @@ class VerdictCell(Value):
     words: str
     numbers: str = ""
     verified: bool = True
+    effect: str = ""
+    """The effect in one word, which the style sheet has a colour for."""
+    value: float | None = None
+    """What the cell is sorted by."""
 
 
 class Judged(Value):
@@ -45,7 +51,10 @@ class VerdictLine(Value):
     there: str
     cells: Tuple[VerdictCell]
     floor: str
+    detects: str
+    """The smallest effect that the row would have detected, and its clock; empty if not known."""
     shares: Texts
+    """Of each variant, if any of them has one."""
     verdict: str
     judged: Tuple[Judged] = ()
     skipped: str | None = None
@@ -57,13 +66,28 @@ class VerdictLine(Value):
         short = len(reasons) == 1 and max(map(len, reasons)) <= SHORT_REASON
         return reasons.pop() if short else None
 
+    @property
+    def kind(self) -> str:
+        """The word of all verdicts, as a class of the style sheet; empty if there are several."""
+        words = {one.word.lower().replace(" ", "-") for one in self.judged}
+        return words.pop() if len(words) == 1 else ""
+
+
+def reasons(lines: Sequence[VerdictLine]) -> Mapping[str, Sequence[str]]:
+    """The rows that have each short reason of a verdict, in order."""
+    found: dict[str, list[str]] = {}
+    for line in lines:
+        if line.why is not None and line.why != line.skipped:
+            found.setdefault(line.why, []).append(line.row)
+    return found
+
 
 def in_short(summary: Summary, names: Sequence[str]) -> Iterator[str]:
     """The results of the page in a few sentences."""
     ran = [row for row in summary.rows if row.variants]
-    word = "row" if len(summary.rows) == 1 else "rows"
     missing = len(summary.rows) - len(ran)
-    yield f"{len(summary.rows)} {word}" + (f", {missing} of them not run." if missing else ".")
+    said = f"This run has {counted(len(summary.rows), 'row')}"
+    yield f"{said}, {missing} of them not run." if missing else f"{said}.{_largest(ran, names)}"
     for name in names:
         effects = Counter(
             row.variants[name].effect or "no interval" for row in ran if name in row.variants
@@ -91,6 +115,20 @@ def in_short(summary: Summary, names: Sequence[str]) -> Iterator[str]:
         yield "Every sample was verified."
 
 
+def _largest(rows: Sequence[RowResult], names: Sequence[str]) -> str:
+    """A sentence about the largest effect of the last variant; empty if it has none."""
+    name = names[-1] if names else RUNNING
+    found = [
+        (abs(math.log(its.ratio)), effect_words(its), row.row)
+        for row in rows
+        if (its := row.variants.get(name)) and its.ratio and its.effect in ("faster", "slower")
+    ]
+    if not found:
+        return ""
+    _, words, where = max(found)
+    return f" The largest effect of {name} is {words}, in {where}."
+
+
 def verdicts(
     summary: Summary, names: Sequence[str], taken: Mapping[str, Sequence[Sample]]
 ) -> Iterator[VerdictLine]:
@@ -107,7 +145,8 @@ def verdicts(
             ident=f"row-{number}",
             there=_there(row),
             cells=tuple(cell_of(row, name, taken.get(row.row, ())) for name in names),
-            floor=_floor(row),
+            floor=NONE if row.floor is None else interval(row.floor),
+            detects=_detects(row),
             shares=tuple(_shares(row, names)),
             verdict=(verdict_words(row, ROOM) or "not compared").upper()
             if row.comparisons
@@ -124,13 +163,10 @@ def verdicts(
         )
 
 
-def _floor(row: RowResult) -> str:
-    """The noise floor and, if known, the smallest effect that the row would have detected."""
-    if row.floor is None:
-        return NONE
-    if row.smallest_effect is None:
-        return interval(row.floor)
-    its = f"{interval(row.floor)}; detects {sensitivity.per_cent(row.smallest_effect - 1)}"
+def _detects(row: RowResult) -> str:
+    if row.floor is None or row.smallest_effect is None:
+        return ""
+    its = f"detects {sensitivity.per_cent(row.smallest_effect - 1)}"
     return its if row.clock is None else f"{its}; {row.clock.used} time"
 
 
@@ -156,11 +192,14 @@ def cell_of(row: RowResult, name: str, taken: Sequence[Sample] = ()) -> VerdictC
             words=f"{fit(result.median / scale, 9)} {unit}",
             numbers=_range([one.time_ns / scale for one in taken if one.subject == name]),
             verified=result.verified,
+            value=result.median,
         )
     return VerdictCell(
         words=effect_words(result) or "no interval",
         numbers=tables.ratio_words(result),
         verified=result.verified,
+        effect=result.effect or "",
+        value=result.ratio,
     )
 
 
@@ -172,8 +211,8 @@ def _range(values: Sequence[float]) -> str:
 
 
 def _shares(row: RowResult, names: Sequence[str]) -> Iterator[str]:
-    for name in names:
-        result = row.variants.get(name)
-        if result is not None and result.of_limit is not None:
-            share = fit(result.of_limit, 5)
-            yield share if len(names) == 1 else f"{name} {share}"
+    known = {
+        name: its.of_limit for name in names if (its := row.variants.get(name)) and its.of_limit
+    }
+    if known:
+        yield from (fit(known[name], 5) if name in known else NONE for name in names)

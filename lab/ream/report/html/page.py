@@ -114,6 +114,7 @@ def render(record: Record) -> str:
             has_floor=RUNNING not in names,
             has_published=any(row.comparisons for row in summary.rows),
             verdicts=verdicts,
+            reasons=findings.reasons(verdicts),
             overview=overview,
             pictures=pictures,
             unnamed=curves.unnamed(pictures, summary),
@@ -137,6 +138,7 @@ def render(record: Record) -> str:
             parts_of_receipt=list(_folded(record.receipt)),
             style=Markup(_own("style.css")),  # noqa: S704 - files of ours, not texts of a record
             script=Markup(_own("page.js")),  # noqa: S704
+            sorting=Markup(_own("sort.js")),  # noqa: S704
             library=Markup(charts.library()),  # noqa: S704
             data=Markup(_in_script(_plots(plots))),  # noqa: S704 - escaped for where it stands
         )

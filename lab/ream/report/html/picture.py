@@ -26,7 +26,7 @@ TITLE_CHARACTERS = 50
 """The most characters of a title's line: nothing else keeps it inside of its plot."""
 PAGE_WIDTH = 356
 """Width in pixels of a plot inside of a page with its names and numbers: a phone has as many."""
-PADDING = {"left": 8, "right": 18, "top": 4, "bottom": 4}
+PADDING = {"left": 24, "right": 18, "top": 4, "bottom": 4}
 """Pixels: a browser's letters may be wider than those that a plot was laid out with."""
 
 _WHOLE = ("$schema", "config", "datasets", "padding", "background")

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page
 
-from page_world import CUT, OVERLAPS, Opener
+from page_world import CONTRAST, CUT, OVERLAPS, SMALLEST, SVG_TEXTS, WIDE, Opener
 from ream.site.gathered import Gathered
 from ream.site.pages import pages
 from shipped import RECORDS, copied
@@ -18,8 +18,9 @@ KEPT = (
     "20261128T232136Z-fork-native-011d",
     "20261128T232346Z-zone-device-native-5845",
     "20261128T234542Z-fork-native-d653",
+    "20261127T152939Z-migrate-native-3e05",
 )
-PAGES = ("index", "fork", "mm", "upgrades", "published", "runs")
+PAGES = ("index", "fork", "migrate", "zone-device", "upgrades", "published", "runs")
 
 
 @pytest.fixture(scope="module")
@@ -49,6 +50,40 @@ def test_nothing_is_cut_and_no_cell_lies_on_another(
     assert page.evaluate(CUT) == []
     assert page.evaluate(OVERLAPS) == []
     assert page.evaluate("document.documentElement.scrollWidth") <= width
+    assert page.evaluate(SVG_TEXTS) == []
+    if page.locator(".plot svg").count():
+        assert page.evaluate(SMALLEST) >= 10
+    if width == 1400:
+        assert page.evaluate(WIDE) == []
+    for scheme in ("light", "dark"):
+        page.emulate_media(color_scheme=scheme)
+        found = page.evaluate(CONTRAST)
+        assert found["seen"] > 20
+        assert found["faults"] == []
+
+
+def test_a_phone_shows_results_of_experiments_and_what_to_type(
+    opener: Opener, folder: Path
+) -> None:
+    page = opener.open(folder / "index.html", viewport={"width": 390, "height": 900})
+    mean = page.locator("#fork td span").first
+    box = mean.bounding_box()
+    assert box is not None
+    assert box["x"] + box["width"] <= 390
+    assert page.locator("main pre").inner_text() == "./ream judge my.patch"
+
+
+def test_a_verdict_has_its_colour_and_the_number_beside_it_has_none(
+    opener: Opener, folder: Path
+) -> None:
+    page = opener.open(folder / "published.html")
+    colour = "(its) => getComputedStyle(its).color"
+    ink = page.locator("main p").first.evaluate(colour)
+    word = page.locator("td small.agrees").first
+    assert word.evaluate(colour) != ink
+    assert word.locator("..").evaluate(colour) == ink
+    lines = page.locator("td:has(small.agrees)").all_inner_texts()
+    assert any("slower" in one for one in lines)  # what was green, as it agreed
 
 
 def test_a_heading_sorts_by_numbers_up_and_down(opener: Opener, folder: Path) -> None:

@@ -12,10 +12,11 @@ import pytest
 
 from ream.errors import BadUsage
 from ream.history.pooled import pooled, ratios_in
+from ream.record.cpu_names import short_names
 from ream.record.packed import content_of
 from ream.record.record import SUMMED
 from ream.site.gathered import Gathered, Mean, MeasuredRow, Ratio, means
-from ream.site.pages import RUNS, pages, work
+from ream.site.pages import RUNS, pages, trend, work
 from shipped import RECORDS, copied, unpacked
 
 Ream = Callable[..., Any]
@@ -112,7 +113,7 @@ def test_a_page_takes_as_much_of_the_estimate_as_its_run_has_rows(runs: Path) ->
 
 CLAIMED = re.compile(
     r'<tr><th scope="row">([^<]*)</th>\s*<td data-value="([\d.e-]+)">([^<]*)</td>'
-    r'\s*<td class="([\w-]+)" data-value="([\d.e-]*)" title="[^"]*">([^<]*)'
+    r'\s*<td data-value="([\d.e-]*)" title="[^"]*">([^<]*)<small class="([\w-]+)">'
 )
 
 
@@ -131,7 +132,7 @@ def test_published_tables_have_the_numbers_of_their_records(
     nr_found = 0
     for section in made["published.html"].split("<h2 id=")[1:]:
         table = section.split('"')[1]
-        for line, claimed, words, verdict, here, said in CLAIMED.findall(section):
+        for line, claimed, words, here, said, verdict in CLAIMED.findall(section):
             if verdict == "not-run":
                 continue
             rows = there[table, html.unescape(line)]
@@ -144,6 +145,41 @@ def test_published_tables_have_the_numbers_of_their_records(
                 )
             nr_found += 1
     assert nr_found > 10
+
+
+def test_an_experiment_without_runs_has_no_page_and_no_row(made: Mapping[str, str]) -> None:
+    assert "null.html" not in made
+    assert 'id="fork"' in made["index.html"]
+    assert 'id="null"' not in made["index.html"]
+
+
+def test_a_trend_goes_up_where_a_kernel_is_slower_and_stays_inside() -> None:
+    def ends(*ratios: float) -> list[float]:
+        (line,) = re.findall(r'points="([^"]*)"', trend(ratios))
+        return [float(one.split(",")[1]) for one in line.split()]
+
+    first, slower, faster = ends(1.0, 1.4, 0.7)
+    assert slower < first < faster
+    assert ends(1.0, 50.0) == ends(1.0, 2.0)
+    assert min(ends(1.0, 50.0)) > 0
+    with pytest.raises(ValueError, match="two"):
+        trend([1.0])
+
+
+def test_types_of_cpu_have_short_names_and_no_two_the_same() -> None:
+    intel = "Intel(R) Xeon(R) Processor (family 6 model {})"
+    amd = "AMD EPYC (family {} model {})"
+    its = [intel.format(167), intel.format(207), amd.format(25, 1), amd.format(25, 17), "ARM"]
+    assert [*short_names(its).values()] == [
+        "Intel Xeon model 167", "Intel Xeon model 207", "Zen 3", "Zen 4", "ARM",
+    ]  # fmt: skip
+    assert [*short_names([intel.format(167)]).values()] == ["Intel Xeon"]
+    assert [*short_names([amd.format(23, 49), amd.format(99, 1)]).values()] == ["Zen 2", "AMD EPYC"]
+
+
+def test_a_mean_has_the_colour_of_what_it_rounds_to() -> None:
+    words = [Mean(one, earlier=False).word for one in (0.5, 0.997, 1.003, 1.2)]
+    assert words == ["faster", "equal", "equal", "slower"]
 
 
 def ratio(value: float, *, earlier: bool = False) -> Ratio:

@@ -22,6 +22,7 @@ from ream.history.pooled import (
 )
 from ream.published import NS, Table, load_tables
 from ream.record.archive import paths_in
+from ream.record.cpu_names import short_names
 from ream.record.parts import cpu_type, machine_id, part
 from ream.record.record import Record, is_record
 from ream.replicate.outcome import JudgedRecord, Line, Replication, replicate_all
@@ -33,6 +34,9 @@ _KERNEL = re.compile(r"\d+\.\d+")
 _PREFIX = re.compile(r"-\d+of\d+$")
 """The end of the name of a variant that has the first patches of a series alone."""
 
+
+MACHINE = ", machine "
+"""Between a type of CPU and the number of one of the machines that have it."""
 
 _Machines = dict[object, list[JudgedRecord]]
 
@@ -88,6 +92,12 @@ class Mean:
     earlier: bool
     """Whether any of the ratios is of an earlier form of the patches."""
 
+    @property
+    def word(self) -> str:
+        """The class of its colour: that of no difference, if it rounds to 1."""
+        rounded = round(self.ratio, 2)
+        return "faster" if rounded < 1 else "slower" if rounded > 1 else "equal"
+
 
 @dataclass(frozen=True)
 class Upgraded:
@@ -98,6 +108,17 @@ class Upgraded:
     cpu: str
     by_kernel: Mapping[str, Ratio | None]
     """None for the first."""
+
+    @property
+    def ratios(self) -> Sequence[float]:
+        """The ratio of each kernel in order, which is 1 for the first."""
+        return [1.0 if one is None else one.ratio for one in self.by_kernel.values()]
+
+    @property
+    def word(self) -> str:
+        """What the newest kernel changes."""
+        last = [*self.by_kernel.values()][-1]
+        return "undecided" if last is None else last.word
 
 
 @dataclass(frozen=True)
@@ -161,8 +182,8 @@ class Gathered:
 
     @property
     def experiments(self) -> Sequence[str]:
-        """The names of the experiments of this checkout, each of which has a page."""
-        return sorted(names())
+        """The names of this checkout's experiments that have records; each has a page."""
+        return sorted({one.experiment for one in self.listed} & {*names()})
 
     @cached_property
     def _pooled(self) -> Mapping[Place, ByCpu]:
@@ -220,7 +241,7 @@ class Gathered:
         judged: dict[str, dict[str, Replication]] = {}
         for cpu, machines in sorted(sources.items()):
             for number, its in enumerate(machines.values(), start=1):
-                name = cpu if len(machines) == 1 else f"{cpu}, machine {number}"
+                name = cpu if len(machines) == 1 else f"{cpu}{MACHINE}{number}"
                 of_it = replicate_all(tables, its, known, its[-1].machine, absent={}, failed={})
                 judged[name] = {one.table.id: one for one in of_it}
         return [
@@ -248,6 +269,19 @@ class Gathered:
     def cpus(self) -> Sequence[str]:
         """The types of CPU of all records."""
         return sorted({one.cpu for one in self.listed})
+
+    @cached_property
+    def _short(self) -> Mapping[str, str]:
+        return short_names(self.cpus)
+
+    def short(self, name: str) -> str:
+        """The short name of a type of CPU, or of one of several machines that have it."""
+        cpu, comma, machine = name.partition(MACHINE)
+        return f"{self._short.get(cpu, cpu)}{comma}{machine}"
+
+    def shorts(self, its: Sequence[str]) -> list[str]:
+        """The short names of several of them."""
+        return [*map(self.short, its)]
 
 
 def means(rows: Sequence[MeasuredRow]) -> tuple[int, Mapping[str, Mapping[str, Mean]]]:

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Renders a site. The same records give the same bytes."""
 
-from collections.abc import Iterator, Mapping
+import math
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -53,16 +54,17 @@ def pages(site: Gathered, *, of_runs: bool) -> Iterator[tuple[str, str]]:
         its = [one for one in runs if one.experiment == name]
         question = named(name).question
         rows = [*site.rows(name)]
-        drawn = _picture(its, records)
+        drawn = _pictured(its, records)
         if drawn:
-            yield f"{name}.svg", drawn[1]
+            yield f"{name}.svg", picture.render(records[drawn.name])
         yield (
             f"{name}.html",
             _rendered(
                 "experiment", site, name=name, question=question, rows=rows, runs=its,
                 cpus=sorted({cpu for one in rows for cpu in one.by_cpu}),
                 earlier=any(its.earlier for one in rows for its in one.by_cpu.values()),
-                picture=f"{name}.svg" if drawn else None, pictured=drawn and drawn[0],
+                pictured=drawn, plots=_plots(records[drawn.name]) if drawn else (),
+                unnamed=picture.unnamed_of(records[drawn.name]) if drawn else (),
             ),
         )  # fmt: skip
         nr_rows, by_cpu = means(rows)
@@ -78,16 +80,59 @@ def pages(site: Gathered, *, of_runs: bool) -> Iterator[tuple[str, str]]:
     yield "index.html", _rendered("index", site, experiments=overview)
 
 
-def _picture(runs: list[Run], records: dict[str, Record]) -> tuple[str, str] | None:
-    """A timed run of the experiment's own kernels that has curves, and their picture.
+def _pictured(runs: list[Run], records: dict[str, Record]) -> Run | None:
+    """A timed run of the experiment's own kernels that has curves.
 
     Of such runs those with most rows come first: a run of few rows shows little.
     """
     for one in sorted(runs, key=lambda one: -len(records[one.name].run.get("rows") or ())):
         if not one.counted and one.own_kernels:
             with suppress(BadUsage):  # no rows of it form a curve
-                return one.name, picture.render(records[one.name])
+                picture.curves_of(records[one.name])
+                return one
     return None
+
+
+@dataclass(frozen=True)
+class Plot:
+    """A curve inside of a page: its title, the same in words, and the SVG."""
+
+    title: str
+    alt: str
+    svg: Markup
+
+
+def _plots(record: Record) -> list[Plot]:
+    its = picture.curves_of(record)
+    return [Plot(one.title, one.alt, Markup(picture.inline(one))) for one in its]  # noqa: S704
+
+
+TREND_WIDTH, TREND_HEIGHT = 72, 24
+TREND_MOST = 1.5
+"""The ratio that is drawn at the edge of a trend; what is beyond is there, too."""
+
+
+def trend(ratios: Sequence[float]) -> Markup:
+    """A line through ratios in order on a log scale, above a line at 1; slower is up.
+
+    Raises ValueError without a second ratio.
+    """
+    if len(ratios) < 2:  # noqa: PLR2004 - a line has two ends
+        raise ValueError("a trend has two ratios or more")
+    middle, step = TREND_HEIGHT / 2, (TREND_WIDTH - 4) / (len(ratios) - 1)
+    parts = (max(-1.0, min(1.0, math.log(one, TREND_MOST))) for one in ratios)
+    places = [
+        (2 + number * step, middle - part * (middle - 3)) for number, part in enumerate(parts)
+    ]
+    line = " ".join(f"{x:.1f},{y:.1f}" for x, y in places)
+    x, y = places[-1]
+    return Markup(
+        '<svg class="trend" width="{0}" height="{1}" viewBox="0 0 {0} {1}" role="img"'
+        ' aria-label="{2}"><path class="one" d="M0 {3}H{0}"/><polyline points="{4}"/>'
+        '<circle cx="{5:.1f}" cy="{6:.1f}" r="2.5"/></svg>'
+    ).format(
+        TREND_WIDTH, TREND_HEIGHT, ", ".join(f"{one:.2f}" for one in ratios), middle, line, x, y
+    )
 
 
 def _rendered(template: str, site: Gathered, **values: Any) -> str:
@@ -102,6 +147,7 @@ def _environment() -> jinja2.Environment:
     script = (page.HERE / "sort.js").read_text(encoding="utf-8")
     environment.globals.update(
         factor=factor,
+        trend=trend,
         style=Markup(style),  # noqa: S704 - files of ours, not texts of a record
         script=Markup(script),  # noqa: S704
     )

@@ -28,6 +28,8 @@ PAGE_WIDTH = 356
 """Width in pixels of a plot inside of a page with its names and numbers: a phone has as many."""
 PADDING = {"left": 24, "right": 18, "top": 4, "bottom": 4}
 """Pixels: a browser's letters may be wider than those that a plot was laid out with."""
+PADDING_OF_CURVES = {**PADDING, "left": 6}
+"""Where no long names are at the left, the numbers below need the room."""
 
 _WHOLE = ("$schema", "config", "datasets", "padding", "background")
 """Properties of a plot that the picture has once for all plots."""
@@ -35,11 +37,24 @@ _WHOLE = ("$schema", "config", "datasets", "padding", "background")
 
 def render(record: Record) -> str:
     """The picture as SVG. Raises BadUsage if the record has no rows that form a curve."""
-    summary = for_readers(Summary.from_object(record.run, source=str(record.path)))
-    found = list(curves(summary.rows, kernel_before(record.receipt)))
+    return svg(curves_of(record), _summary(record))
+
+
+def curves_of(record: Record) -> Sequence[Chart]:
+    """The curves of a record. Raises BadUsage if it has no rows that form one."""
+    found = list(curves(_summary(record).rows, kernel_before(record.receipt)))
     if not found:
         raise BadUsage(f"{record.path.name}: no rows that differ in one number; there is no curve")
-    return svg(found, summary)
+    return found
+
+
+def unnamed_of(record: Record) -> Sequence[str]:
+    """What the curves of a record have that their legends do not name."""
+    return unnamed(curves_of(record), _summary(record))
+
+
+def _summary(record: Record) -> Summary:
+    return for_readers(Summary.from_object(record.run, source=str(record.path)))
 
 
 def svg(plots: Sequence[Chart], summary: Summary) -> str:
@@ -72,7 +87,8 @@ def inline(one: Chart, spec: Mapping[str, Any] | None = None) -> str:
     filled = {**filled_plot(one, spec or kinds()[one.kind]), "width": PAGE_WIDTH}
     made = dict(vl_convert.vegalite_to_vega(filled))
     # Names at the left are part of the width; Vega-Lite cannot say so of a height by steps.
-    fit = {"autosize": {"type": "fit-x", "contains": "padding"}, "padding": PADDING}
+    padding = PADDING_OF_CURVES if one.family else PADDING
+    fit = {"autosize": {"type": "fit-x", "contains": "padding"}, "padding": padding}
     return str(vl_convert.vega_to_svg({**made, **fit}))
 
 

@@ -19,8 +19,9 @@ KEPT = (
     "20261128T232346Z-zone-device-native-5845",
     "20261128T234542Z-fork-native-d653",
     "20261127T152939Z-migrate-native-3e05",
+    "20261128T233529Z-mprotect-native-7bcb",
 )
-PAGES = ("index", "fork", "migrate", "zone-device", "upgrades", "published", "runs")
+PAGES = ("index", "fork", "migrate", "mprotect", "zone-device", "upgrades", "published", "runs")
 
 
 @pytest.fixture(scope="module")

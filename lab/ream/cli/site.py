@@ -18,6 +18,15 @@ def site(
     ],
     *,
     runs: RunsOption = None,
+    judgements: Annotated[
+        Path | None,
+        typer.Option(
+            "--judgements",
+            metavar="DIR",
+            help="Also show the judgements of a folder: files of `ream judge --json`, each with its"
+            " --html beside it if there is one, or the folder of `ream judge --watch`.",
+        ),
+    ] = None,
     of_runs: Annotated[
         bool,
         typer.Option(
@@ -31,11 +40,11 @@ def site(
         typer.Option("--force", help="Write into a folder that has files, in place of its pages."),
     ] = False,
 ) -> None:
-    """Write pages for a browser: experiments by type of CPU, upgrades, published tables, runs.
+    """Write pages for a browser: experiments, upgrades, published tables, runs, judgements.
 
     DIR/index.html is the first page. The pages need no network and no server.
 
-    Exit status: 0; 2 if there are no records, one is damaged, or DIR has files.
+    Exit status: 0; 2 if there are no records or judgements, one is damaged, or DIR has files.
     """
     from ream.files import write_whole  # noqa: PLC0415
     from ream.progress import Reporter  # noqa: PLC0415
@@ -44,7 +53,7 @@ def site(
 
     if not force and folder.is_dir() and any(folder.iterdir()):
         raise BadUsage(f"{folder}: has files; --force writes among them")
-    gathered = Gathered.of(runs_dir(runs), Progress("read").say)
+    gathered = Gathered.of(runs_dir(runs), Progress("read").say, judgements)
     if not gathered.records:
         raise BadUsage(f"{runs_dir(runs)}: no records; `ream run` makes one")
     left = work(gathered, of_runs=of_runs)

@@ -62,7 +62,7 @@ def render(its: Judgement) -> str:
     its = for_others(its)
     return _template("judgement.html.j2").render(
         its=its,
-        title=_title(its),
+        title=title_of(its),
         ends=ENDS[its.exit_code],
         colour=COLOURS.get(its.exit_code, UNCLEAR),
         sentence=page.sentence(its),
@@ -80,14 +80,14 @@ def render(its: Judgement) -> str:
     )
 
 
-def render_list(judgements: Sequence[Listed]) -> str:
-    """The page of all judgements, in the order given."""
+def render_list(judgements: Sequence[Listed], *, home: str | None = None) -> str:
+    """The page of all judgements, in the order given; home: the page that it belongs to."""
     return _template("judgements.html.j2").render(
-        judgements=judgements, style=_own(STYLE), script=_own(SCRIPT)
+        judgements=judgements, home=home, style=_own(STYLE), script=_own(SCRIPT)
     )
 
 
-def _title(its: Judgement) -> str:
+def title_of(its: Judgement) -> str:
     """The subject of its first patch, and how many others there are; of an upgrade its name."""
     if not its.subjects:
         return its.series

@@ -10,6 +10,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal, Self, get_args
 
+from pydantic import TypeAdapter
+
 from ream.counted import counted
 from ream.errors import CannotRunHere, ClaimFails, Inconclusive, VerificationFailed
 from ream.judge.reach import Reach, WholeReach, shortened
@@ -515,3 +517,15 @@ class Judgement:
             its["functions"] = dict(one.functions)
         findings = [{"id": one.id, **asdict(one)} for one in self.findings]
         return {"schema": SCHEMA, "exit": self.exit_code, "findings": findings, **fields}
+
+    @classmethod
+    def from_object(cls, value: Mapping[str, Any]) -> Self:
+        """The judgement that an object of --json is of. Raises ValueError if it is of none."""
+        derived = ("schema", "exit", "findings")
+        fields = {name: its for name, its in value.items() if name not in derived}
+        fields["operations"] = [
+            {name: its for name, its in one.items() if name not in ("outcome", "decided_by")}
+            | {"functions": list(one["functions"].items())}
+            for one in value["operations"]
+        ]
+        return TypeAdapter(cls).validate_python(fields)

@@ -27,6 +27,7 @@ from ream.record.parts import cpu_type, machine_id, part
 from ream.record.record import Record, is_record
 from ream.replicate.outcome import JudgedRecord, Line, Replication, replicate_all
 from ream.report.contract import Result, RowResult, Summary
+from ream.site.judgements import Judged, judged_in
 
 ARCHIVE = "https://lore.kernel.org/r/"
 _KERNEL = re.compile(r"\d+\.\d+")
@@ -151,20 +152,26 @@ class Gathered:
 
     runs: Path
     records: Sequence[tuple[Record, Summary]]
+    judged: Sequence[Judged] = ()
 
     @classmethod
-    def of(cls, runs: Path, said: Callable[[int, int], None]) -> "Gathered":
+    def of(
+        cls, runs: Path, said: Callable[[int, int], None], judgements: Path | None = None
+    ) -> "Gathered":
         """Read every record; said: takes how many are read, and of how many.
+
+        judgements: a folder of what `ream judge` wrote.
 
         Raises BadUsage for one that is damaged.
         """
+        judged = judged_in(judgements) if judgements is not None else ()
         there = [one for one in paths_in(runs) if is_record(one)]
         found = []
         for number, path in enumerate(there, start=1):
             said(number, len(there))
             record = Record.load(str(path), runs)
             found.append((record, Summary.from_object(record.run, source=str(path))))
-        return cls(runs, found)
+        return cls(runs, found, judged)
 
     @cached_property
     def listed(self) -> Sequence[Run]:

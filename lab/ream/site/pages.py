@@ -17,6 +17,7 @@ from ream.experiment import named
 from ream.record.record import Record
 from ream.report.html import page, picture
 from ream.site.gathered import Gathered, Run, factor, means, version
+from ream.site.judgements import pages_of
 
 HERE = Path(__file__).parent
 RUNS = "runs"
@@ -75,6 +76,8 @@ def pages(site: Gathered, *, of_runs: bool) -> Iterator[tuple[str, str]]:
     kernels = sorted({name for one in site.upgrades for name in one.by_kernel}, key=version)
     if kernels:
         yield "upgrades.html", _rendered("upgrades", site, kernels=kernels)
+    if site.judged:
+        yield from pages_of(site.judged)
     yield "published.html", _rendered("published", site)
     yield "runs.html", _rendered("runs", site, runs=runs)
     yield "index.html", _rendered("index", site, experiments=overview)

@@ -370,7 +370,13 @@ def sweep_kind(limit: object, there: object) -> str:
 
 def _sweep(*, has_limit: bool, has_published: bool) -> _Layers:
     """A curve for each variant with the band of its interval, the limit and published values."""
-    across = alt.X("x:O", sort=None, title=[ACROSS], axis=alt.Axis(labelAngle=0))
+    sizes = alt.Axis(
+        labelAngle=0,
+        labelExpr="replace(datum.label, 'iB', '')",
+        labelOverlap="greedy",
+        labelSeparation=4,
+    )
+    across = alt.X("x:O", sort=None, title=[ACROSS], axis=sizes)
     up = alt.Y(
         "y:Q",
         title=[UP],

@@ -204,5 +204,6 @@ def test_a_list_of_judgements_links_to_their_pages() -> None:
     text = html.render_list([one, html.Listed("2026-11-25 08:00", "b", 2, "no patch", None)])
     assert '<a href="abc.html">mm:' in text
     assert text.index("08:10") < text.index("08:00")
-    assert "<td>wrong</td><td>WRONG: &lt;b&gt;</td>" in text
-    assert "<td>not judged</td>" in text
+    assert '<td class="bad" data-value="5">wrong</td>' in text
+    assert '<td class="words">WRONG: &lt;b&gt;</td>' in text
+    assert '<td class="unclear" data-value="2">not judged</td>' in text

@@ -136,10 +136,7 @@ def render(record: Record) -> str:
             tree_key=_at(record.receipt, "kernel", "tree_key"),
             benchmark=_at(record.receipt, "benchmark"),
             parts_of_receipt=list(_folded(record.receipt)),
-            style=Markup(_own("style.css")),  # noqa: S704 - files of ours, not texts of a record
-            script=Markup(_own("page.js")),  # noqa: S704
-            sorting=Markup(_own("sort.js")),  # noqa: S704
-            library=Markup(charts.library()),  # noqa: S704
+            **_own_files(),
             data=Markup(_in_script(_plots(plots))),  # noqa: S704 - escaped for where it stands
         )
     )
@@ -173,8 +170,12 @@ def _named(char: str) -> str:
     return "?" if char.isascii() else char.encode("ascii", "backslashreplace").decode("ascii")
 
 
-def _own(name: str) -> str:
-    return (HERE / name).read_text(encoding="utf-8")
+def _own_files() -> Mapping[str, Markup]:
+    """The style sheet and the scripts, which are files of ours and not texts of a record."""
+    files = {"style": "style.css", "script": "page.js", "sorting": "sort.js"}
+    texts = {name: (HERE / file).read_text(encoding="utf-8") for name, file in files.items()}
+    texts["library"] = charts.library()
+    return {name: Markup(text) for name, text in texts.items()}  # noqa: S704
 
 
 def _plots(plots: Sequence[Chart]) -> Mapping[str, Any]:

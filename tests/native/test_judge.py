@@ -42,7 +42,7 @@ def test_a_locked_operation_more_is_a_regression_of_what_is_executed(ream, tmp_p
     assert all(one["functions"] for one in its["operations"] if one["outcome"] == "more")
     text = page.read_text()
     assert "<svg" in text
-    assert re.search(r"<pre>\s+\d+\s+0  .*\block\b", text, re.DOTALL)
+    assert re.search(r'<span class="added">\+ +\d+ .*\block\b', text)
 
 
 def test_a_comment_changes_nothing(ream) -> None:

@@ -11,10 +11,12 @@ import hashlib
 import json
 import sys
 import tomllib
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import readme
@@ -35,6 +37,8 @@ UPGRADE = "upgrade"
 MUCH = 0.05
 """A row that changes by this share is explained."""
 NR_FUNCTIONS = 3
+SPREAD = "none by 2.5 %"
+"""Where no function alone changed by half of MUCH."""
 
 
 @dataclass(frozen=True)
@@ -67,6 +71,8 @@ class Question:
     quantities: tuple[str, ...] = ()
     restored: tuple[Restored, ...] = ()
     only: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    renamed: Mapping[str, str] = field(default_factory=dict)
+    """Functions that the last variant has by another name, old names first."""
     unit: str = "page"
     factor: float = 1.0
     """What a number per page is multiplied by, to be one per `unit`."""
@@ -145,7 +151,9 @@ def take(its: Question, run: str, first: str) -> None:
             assert row.counted.repeats, f"{run}: {row.row} differs from sample to sample"
             one = needed(its, row.counted, there) | {"of": identity(row.row, spec)}
             if old.get("all") == one["all"]:
-                one = {**old, **one, "functions": old["functions"] | one["functions"]}
+                one["functions"] = old["functions"] | one["functions"]
+            if old.get("of") == one["of"] and "time" in old:
+                one["time"] = old["time"]
             found[row.row][spec] = one
     text = json.dumps(found, indent=0, sort_keys=True, separators=(",", ":"))
     COUNTS.write_text(f"{text}\n", encoding="utf-8")
@@ -166,7 +174,7 @@ def needed(its: Question, of: Counted, name: str) -> dict[str, Any]:
         for others in of.functions.values():
             for one in alone.keys() | others.keys():
                 differs = abs(_of(alone, one) - _of(others, one))
-                if differs >= MUCH / 2 * totals[INSTRUCTIONS]:
+                if differs >= MUCH / 4 * totals[INSTRUCTIONS]:
                     wanted.add(one)
     return {
         "number": of.number_of(name),
@@ -256,21 +264,37 @@ def upgraded(its: Question) -> Iterator[str]:
     for row in its.rows:
         ratios = [each(row, spec) / each(row, base) for _, spec in others]
         much = any(abs(ratio - 1) >= MUCH for ratio in ratios)
-        why = _changed_most(row, base, others[-1][1]) if much else ""
+        why = _changed_most(its, row, base, others[-1][1]) if much else ""
         preempt = f"{preempted()[row]:.3f}" if row in preempted() else ""
         cells = [shown(each(row, base)), preempt, *(f"{ratio:.3f}" for ratio in ratios), why]
         yield f"| `{row}` | {' | '.join(cells)} |"
 
 
-def _changed_most(row: str, before: str, after: str) -> str:
-    names = {*counts()[row][before]["functions"], *counts()[row][after]["functions"]}
-    more = {
-        name: within(row, after, name, alone=True) - within(row, before, name, alone=True)
-        for name in names
-    }
+def _changed_most(its: Question, row: str, before: str, after: str) -> str:
+    """The functions whose instructions changed most; a renamed one is one."""
+    more = Counter[str]()
+    for name in {*counts()[row][before]["functions"], *counts()[row][after]["functions"]}:
+        old, new = (within(row, spec, name, alone=True) for spec in (before, after))
+        more[its.renamed.get(name, name)] += new - old
     large = [name for name in more if abs(more[name]) >= MUCH / 2 * each(row, before)]
     most = sorted(large, key=lambda name: (-abs(more[name]), name))[:NR_FUNCTIONS]
-    return ", ".join(f"`{name}` {more[name]:+.1f}" for name in most)
+    return ", ".join(f"`{name}` {more[name]:+.1f}" for name in most) or SPREAD
+
+
+def measured(path: Path) -> Iterator[str]:
+    """What the program beside a page printed: medians over rounds, with the least and the most."""
+    rounds: dict[str, list[dict[str, float]]] = {}
+    for line in path.read_text(encoding="utf-8").splitlines()[1:]:
+        kind, *words = line.split()
+        numbers = zip(words[::2], map(float, words[1::2]), strict=True)
+        rounds.setdefault(kind, []).append(dict(numbers))
+    yield f"| | {' | '.join(rounds)} |"
+    yield f"|---|{'---|' * len(rounds)}"
+    for name in (one for one in next(iter(rounds.values()))[0] if "_" in one):
+        found = [sorted(one[name] for one in its) for its in rounds.values()]
+        cells = (f"{median(its):,.2f} ({its[0]:,.2f} to {its[-1]:,.2f})" for its in found)
+        what, _, unit = name.rpartition("_")
+        yield f"| {what}, {unit} | {' | '.join(cells)} |"
 
 
 def timed(its: Question) -> Iterator[str]:
@@ -295,6 +319,8 @@ def filled(its: Question) -> str:
         parts["counts"] = lambda: (upgraded if its.name == UPGRADE else table)(its)
     if its.times:
         parts["times"] = lambda: timed(its)
+    if (said := its.page.with_suffix(".txt")).exists():
+        parts["measured"] = lambda: measured(said)
     return readme.filled(its.page.read_text(encoding="utf-8"), parts, BY)
 
 

@@ -171,11 +171,12 @@ def needed(its: Question, of: Counted, name: str) -> dict[str, Any]:
     alone, inclusive, totals = of.functions[name], of.inclusive.get(name, {}), of.variants[name]
     wanted = set(its.functions)
     if its.name == UPGRADE:
-        for others in of.functions.values():
-            for one in alone.keys() | others.keys():
-                differs = abs(_of(alone, one) - _of(others, one))
-                if differs >= MUCH / 4 * totals[INSTRUCTIONS]:
-                    wanted.add(one)
+        # What changed much between two variants is kept of all of them.
+        least = min(totals[INSTRUCTIONS] for totals in of.variants.values())
+        for one in {one for functions in of.functions.values() for one in functions}:
+            each_has = [_of(functions, one) for functions in of.functions.values()]
+            if max(each_has) - min(each_has) >= MUCH / 4 * least:
+                wanted.add(one)
     return {
         "number": of.number_of(name),
         "all": {one: totals.get(one, 0) for one in (INSTRUCTIONS, LINES, LOCKED)},

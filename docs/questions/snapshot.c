@@ -43,6 +43,21 @@ static int by_size(const void *one, const void *other)
 	return (first > second) - (first < second);
 }
 
+/* How much of this process is in huge pages. */
+static unsigned long anonymous_huge_bytes(void)
+{
+	FILE *file = fopen("/proc/self/smaps_rollup", "r");
+	unsigned long kib = 0;
+	char line[128];
+
+	if (!file)
+		give_up("/proc/self/smaps_rollup");
+	while (fgets(line, sizeof(line), file) && sscanf(line, "AnonHugePages: %lu", &kib) != 1)
+		;
+	fclose(file);
+	return kib << 10;
+}
+
 /* Memory in pages of one size, all of them written. */
 static char *make_memory(unsigned long bytes, int is_huge)
 {
@@ -55,6 +70,10 @@ static char *make_memory(unsigned long bytes, int is_huge)
 	if (madvise(memory, bytes, is_huge ? MADV_HUGEPAGE : MADV_NOHUGEPAGE))
 		give_up("madvise");
 	memset(memory, 1, bytes);
+	if (is_huge && anonymous_huge_bytes() < bytes) {
+		fprintf(stderr, "snapshot: not all of it is in huge pages; free more memory\n");
+		exit(3);
+	}
 	return memory;
 }
 

@@ -100,9 +100,11 @@ def test_the_program_of_the_snapshot_page_measures_both_kinds_of_pages(tmp_path:
     program = tmp_path / "snapshot"
     source = questions.FOLDER / "snapshot.c"
     subprocess.run(["cc", "-O2", "-Wall", "-Wextra", "-Werror", "-o", program, source], check=True)
-    said = subprocess.run([program, "2", "1"], check=True, capture_output=True, text=True).stdout
-    lines = [line.split() for line in said.splitlines()]
-    assert [line[0] for line in lines] == ["4k", "2m"]
+    said = subprocess.run([program, "2", "1"], check=False, capture_output=True, text=True)
+    lines = [line.split() for line in said.stdout.splitlines()]
+    no_huge_page = said.returncode == 3 and "not all of it is in huge pages" in said.stderr
+    assert no_huge_page or not said.returncode
+    assert [line[0] for line in lines] == (["4k"] if no_huge_page else ["4k", "2m"])
     for _, *words in lines:
         its = dict(zip(words[::2], map(float, words[1::2]), strict=True))
         assert its["pages"] == 512

@@ -75,12 +75,12 @@ static void check_references(struct folio *folio, unsigned long nr)
 	long counted = census.references[frame_of(&folio->page)];
 	long others = counted - folio_mapcount(folio);
 
-	if (is_being_flushed(folio))
-		return;
 	if (folio_test_swapcache(folio) || (folio->mapping && !folio_test_anon(folio)))
 		counted += nr;
 	if (on_disk(folio, 0) && folio_test_private(folio))
 		counted++;
+	if (folio_ref_count(folio) == counted + 1 && is_being_flushed(folio))
+		return;
 	if (folio_ref_count(folio) != counted)
 		wrong("folio %#lx of order %u: _refcount is %d, and %ld references are known%s%s",
 		      folio_pfn(folio), folio_order(folio), folio_ref_count(folio), counted,

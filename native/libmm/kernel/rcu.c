@@ -64,7 +64,7 @@ void rcu_barrier(void)
 		;
 }
 
-#ifndef CONFIG_KVFREE_RCU_BATCHED	/* else mm has its own */
+#ifndef CONFIG_KVFREE_RCU_BATCHED	/* else mm/slab_common.c has its own */
 void kvfree_call_rcu(struct rcu_head *head, void *object)
 {
 	HOST_STUB("custom");

@@ -205,7 +205,7 @@ extern bool promises_may_be_lost;
 
 /* From now on an access may get a signal, and a file another word than was written. */
 void see_broken_page(void);
-bool may_fault_for_ever(void);	/* an access or a pin, since memory is too short for it */
+bool may_fault_for_ever(void);	/* since memory is short, or too much of it is dirty */
 
 /* A page was given a value without a store. */
 void see_value(struct process *process, unsigned long page, u64 value);

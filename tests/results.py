@@ -87,7 +87,7 @@ def _verdict(of: Replication) -> str:
     tried = [line for line in of.deciding if line.tried]
     if not tried:
         return readme.NOTHING
-    words = counted_words(tried)
+    words = counted_words(line.judged.word for line in tried)
     return words if len(words.split(",")) == 1 else f"{of.word}: {words}"
 
 

@@ -13,7 +13,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ream.cli.report import html_joined, write_page
+from ream.cli.page import html_joined
+from ream.cli.report import write_report
 from ream.errors import BadUsage, ReamError
 from ream.measure.sample import Sample
 from ream.record.record import Record
@@ -363,13 +364,13 @@ def test_a_page_is_named_after_its_run_and_replaced_only_by_force(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     made = tmp_path / f"{SMALL}.html"
-    write_page(load(SMALL), "", force=False)
+    write_report(load(SMALL), "", force=False)
     assert capsys.readouterr().out == f"{made.name}\n"
     made.write_text("mine")
     with pytest.raises(BadUsage, match="--force replaces it"):
-        write_page(load(SMALL), "", force=False)
+        write_report(load(SMALL), "", force=False)
     assert made.read_text() == "mine"
-    write_page(load(SMALL), "", force=True)
+    write_report(load(SMALL), "", force=True)
     assert made.read_text() == render(load(SMALL))
     assert list(tmp_path.iterdir()) == [made]
 

@@ -16,7 +16,9 @@ import typer
 
 from ream.cli import complete
 from ream.cli.app import JsonOption, RunsOption, app, runs_dir
+from ream.cli.page import HTML, ForceOption, PagedShown, html_option, place_of, write_sheet
 from ream.counted import counted
+from ream.errors import BadUsage
 from ream.nearest import hint
 from ream.width import print_hanging, width
 
@@ -75,7 +77,11 @@ RunArgument = Annotated[
 RUNS_HELP = "Run ids, their beginnings or ends, directories, `last`, `last-1`."
 
 
-@app.command()
+class _History(PagedShown):
+    too_many = "history takes no RUN; -e, --since and --machine choose runs"
+
+
+@app.command(cls=_History)
 def history(
     *,
     experiment: ExperimentOption = None,
@@ -103,6 +109,8 @@ def history(
         ),
     ] = False,
     as_json: JsonOption = False,
+    html: Annotated[str | None, html_option("history.html")] = None,
+    force: ForceOption = False,
     runs_in: RunsOption = None,
 ) -> None:
     """List earlier runs, newest first, with what each found.
@@ -113,11 +121,16 @@ def history(
 
     Exit status: 0, also if there are none; 2 usage.
     """
+    if html is not None and (as_json or pooled or predict):
+        raise BadUsage(f"--json, --pooled and --predict have no page; {HTML} lists runs")
+    if force and html is None:
+        raise BadUsage(f"--force is about the file of {HTML}")
     from ream.experiment import recorded  # noqa: PLC0415
     from ream.history import listing  # noqa: PLC0415
     from ream.history.choose import chosen  # noqa: PLC0415
     from ream.history.index import look  # noqa: PLC0415
 
+    path = None if html is None else place_of(html, "history.html", force=force)
     runs = runs_dir(runs_in)
     variant = None if variant is None else recorded(variant)
     if pooled or predict:
@@ -130,6 +143,12 @@ def history(
     cut_short = _interrupted(runs, choice)
     if as_json:
         _print(listing.history_object(entries, found.damaged, cut_short, choice=choice, runs=runs))
+        return
+    if html is not None:
+        from ream.history.sheets import of_history  # noqa: PLC0415
+
+        unfinished = [(str(one["run"]), _how_to_resume(one)) for one in reversed(cut_short)]
+        write_sheet(path, of_history(entries, found.damaged, unfinished, choice), force=force)
         return
     lines = []
     for one in reversed(cut_short):  # there is something to be done about these
@@ -237,7 +256,7 @@ def show(
         print(f"    `{shlex.join(words)}` sets them side by side")  # in one line, to be pasted
 
 
-@app.command()
+@app.command(cls=PagedShown)
 def compare(
     records: Annotated[
         list[str],
@@ -250,9 +269,14 @@ def compare(
         bool, typer.Option("--rows", help="Print each row, with the interval of each run.")
     ] = False,
     force: Annotated[
-        bool, typer.Option("--force", help="Compare the runs even if they are not alike.")
+        bool,
+        typer.Option(
+            "--force",
+            help="Compare the runs even if they are not alike; let --html replace a file.",
+        ),
     ] = False,
     as_json: JsonOption = False,
+    html: Annotated[str | None, html_option("compare.html")] = None,
     runs_in: RunsOption = None,
 ) -> None:
     """Compare runs side by side, and pool their ratios, but never their times.
@@ -266,13 +290,20 @@ def compare(
     Exit status: 0; 2 if runs are not alike, have no ratio, or cannot be read; 6 if samples of one
     are damaged.
     """
+    if as_json and html is not None:
+        raise BadUsage(f"--json and {HTML} are two answers; ask for one of them")
     from ream.history import comparison  # noqa: PLC0415
     from ream.history.compare import compare as side_by_side  # noqa: PLC0415
     from ream.record.record import Record  # noqa: PLC0415
 
+    path = None if html is None else place_of(html, "compare.html", force=force)
     runs = runs_dir(runs_in)
     found = side_by_side([Record.load(one, runs) for one in records], force=force)
-    if as_json:
+    if html is not None:
+        from ream.history.sheets import of_compared  # noqa: PLC0415
+
+        write_sheet(path, of_compared(found), force=force)
+    elif as_json:
         _print(comparison.to_object(found))
     else:
         sys.stdout.write((comparison.text if rows else comparison.overview)(found))

@@ -24,7 +24,8 @@ from ream.cli.app import (
     runs_dir,
 )
 from ream.cli.continued import QuietOption
-from ream.cli.helped import HelpAllOption, Sectioned
+from ream.cli.helped import HelpAllOption
+from ream.cli.page import HTML, ForceOption, PagedSectioned, html_option, place_of, write_sheet
 from ream.errors import BadUsage, CannotRunHere, ClaimFails, Inconclusive
 from ream.folders import names
 from ream.paths import cache_dir
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
     from ream.replicate.plan import Plan
 
 
-@app.command(cls=Sectioned)
+@app.command(cls=PagedSectioned)
 def replicate(
     tables: Annotated[
         list[str] | None,
@@ -77,6 +78,8 @@ def replicate(
     rounds: RoundsOption = None,
     seed: SeedOption = None,
     as_json: JsonOption = False,
+    html: Annotated[str | None, html_option("replicate.html")] = None,
+    force: ForceOption = False,
     output: OutputOption = None,
     quiet: QuietOption = False,
     dry_run: Annotated[
@@ -100,13 +103,21 @@ def replicate(
         raise BadUsage(f"--output {output}: --record measures nothing; --runs names where it is")
     if runs_in and not records:
         raise BadUsage(f"--runs {runs_in}: it is for --record; --output names where a run goes")
+    if as_json and html is not None:
+        raise BadUsage(f"--json and {HTML} are two answers; ask for one of them")
+    if force and html is None:
+        raise BadUsage(f"--force is about the file of {HTML}")
+    show = partial(_print, as_json=as_json, rows=rows)
+    if html is not None:  # asked before hours of measuring
+        path = place_of(html, "replicate.html", force=force)
+        show = partial(_write, path=path, force=force)
     _replicate(
         _choose(tables or [], every=every),
         _Asked(
             stage, tuple(records or ()), launches, rounds, seed, runs_dir(runs_in or output), quiet
         ),
         dry_run=dry_run,
-        show=partial(_print, as_json=as_json, rows=rows),
+        show=show,
     )
 
 
@@ -222,6 +233,12 @@ def _print(replications: Sequence["Replication"], *, as_json: bool, rows: bool) 
         print(json.dumps(contract.to_object(replications), indent=1))
     else:
         sys.stdout.write(render.render(replications, rows=rows))
+
+
+def _write(replications: Sequence["Replication"], *, path: Path | None, force: bool) -> None:
+    from ream.replicate.sheet import of_tables  # noqa: PLC0415
+
+    write_sheet(path, of_tables(replications), force=force)
 
 
 def _exit(words: Sequence["Word"]) -> None:

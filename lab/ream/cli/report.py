@@ -3,8 +3,6 @@
 
 import json
 import sys
-from collections.abc import Iterator, Sequence
-from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,52 +11,12 @@ import typer
 from ream.cli import complete
 from ream.cli.app import RunsOption, app, runs_dir
 from ream.cli.helped import Shown
+from ream.cli.page import HTML, Paged, html_option, place_of, write_page
 from ream.errors import BadUsage
 
-HTML = "--html"
-DEFAULT = ""
-"""What --html without a file stands for."""
-STDOUT = "-"
 
-
-class _Report(Shown):
-    """`--html` may stand alone, with a FILE that ends in .html, or with `-`.
-
-    Any other word behind it is the RUN, so that `ream report --html last` is no file "last".
-    """
-
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        ctx.allow_extra_args = True  # they are refused below, with the cause
-        left = super().parse_args(ctx, list(html_joined(args)))
-        if ctx.args and not ctx.resilient_parsing:
-            word = dict(pairwise(args)).get(HTML, STDOUT)
-            if word.startswith("-") or _is_page(word):
-                raise BadUsage(f"{ctx.args[0]!r}: one RUN too many; a report is of one record")
-            raise BadUsage(f"{HTML} {word}: FILE must end in .html; {HTML}={word} writes any name")
-        return left
-
-
-def html_joined(args: Sequence[str]) -> Iterator[str]:
-    words = iter(args)
-    for word in words:
-        if word == "--":
-            yield from (word, *words)
-        elif word != HTML:
-            yield word
-        else:
-            following = next(words, None)
-            if following is not None and _is_page(following):
-                yield f"{HTML}={following}"
-            else:
-                yield f"{HTML}={DEFAULT}"
-                # It may be --html again, or an option with a value of its own.
-                yield from html_joined(() if following is None else (following, *words))
-
-
-def _is_page(word: str) -> bool:
-    return word == STDOUT or (
-        not word.startswith("-") and Path(word).suffix.lower() in (".html", ".htm")
-    )
+class _Report(Paged, Shown):
+    too_many = "one RUN too many; a report is of one record"
 
 
 @app.command(cls=_Report)
@@ -83,13 +41,7 @@ def report(
     ] = False,
     html: Annotated[
         str | None,
-        typer.Option(
-            HTML,
-            metavar="[FILE]",
-            help="Write one page for a browser, with plots and the receipt, that opens without"
-            " network. FILE ends in .html (else write --html=FILE); without it <run id>.html here;"
-            " `-` is standard output.",
-        ),
+        html_option("<run id>.html", ", with plots and the receipt"),
     ] = None,
     svg: Annotated[
         Path | None,
@@ -120,7 +72,7 @@ def report(
 
     found = Record.load(record, runs_dir(runs_in))
     if html is not None:
-        write_page(found, html, force=force, dry_run=dry_run)
+        write_report(found, html, force=force, dry_run=dry_run)
         return
     if svg is not None:
         _draw(found, svg, force=force)
@@ -145,22 +97,12 @@ def _draw(found: Any, path: Path, *, force: bool) -> None:
     print(path)
 
 
-def write_page(found: Any, name: str, *, force: bool, dry_run: bool = False) -> None:
+def write_report(found: Any, name: str, *, force: bool, dry_run: bool = False) -> None:
     """Asked first whether the file may be written: a page takes a second or two to make."""
-    from ream.files import check_place, write_whole  # noqa: PLC0415
-
-    path = Path(name or f"{found.path.resolve().name}.html")
-    if name != STDOUT:
-        check_place(path, force=force)
+    path = place_of(name, f"{found.path.resolve().name}.html", force=force)
     if dry_run:
-        print(f"would write {'to standard output' if name == STDOUT else path}")
+        print(f"would write {path or 'to standard output'}")
         return
     from ream.report.html.page import render  # noqa: PLC0415
 
-    # A lone half of a pair, as damaged JSON may have, is no character.
-    page = render(found).encode("utf-8", "backslashreplace")
-    if name == STDOUT:
-        sys.stdout.buffer.write(page)
-        return
-    write_whole(path, page, force=force)
-    print(path)
+    write_page(path, render(found), force=force)

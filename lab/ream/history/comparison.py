@@ -67,18 +67,23 @@ def _found_first(compared: Compared) -> Iterator[str]:
 
 
 def _about(compared: Compared) -> Iterator[str]:
-    """In what the runs are unlike, and how to read the ratios."""
+    for label, said in about(compared):
+        yield from _wrapped(label, said)
+
+
+def about(compared: Compared) -> Iterator[tuple[str, str]]:
+    """In what the runs are unlike, and how to read the ratios, each with its label."""
     for unlike in compared.unlike:
         number = compared.runs.index(unlike.run) + 1
         for one in unlike.differences:
             word = "UNLIKE" if one.refuses else "differs"
-            yield from _wrapped(word, shown_in(one.said("in [1]", f"in [{number}]")))
+            yield word, shown_in(one.said("in [1]", f"in [{number}]"))
     for remedy in remedies(one for unlike in compared.unlike for one in unlike.differences):
-        yield from _wrapped("", remedy)
+        yield "", remedy
     for run, rows in compared.missing.items():
         number = compared.runs.index(run) + 1
-        yield from _wrapped("not in", f"[{number}]: {', '.join(rows)}")
-    yield from _wrapped("read", HOW_TO_READ)
+        yield "not in", f"[{number}]: {', '.join(rows)}"
+    yield "read", HOW_TO_READ
 
 
 def _table(compared: Compared) -> Iterator[str]:
@@ -103,7 +108,7 @@ def _last(line: ComparedLine, reasons: "Reasons") -> str:
     """The pooled ratio, or that there is none, and why."""
     words = []
     if line.pooled is not None and len(line.runs) > 1:
-        words.append(_interval(line.pooled))
+        words.append(interval(line.pooled))
     if line.differ:
         words.append("DIFFER")
     why = [f"not pooled: {own}" if (own := _why_not_pooled(line)) else ""]
@@ -152,19 +157,23 @@ def _found(compared: Compared, nr_tested: int) -> Iterator[str]:
 
 def _line(line: ComparedLine, compared: Compared) -> Iterator[str]:
     # A tag tells runs apart in as few columns as it can.
-    each = [f"[{compared.runs.index(one.run) + 1}] {_interval(one.estimate)}" for one in line.runs]
+    each = [f"[{compared.runs.index(one.run) + 1}] {interval(one.estimate)}" for one in line.runs]
     if line.pooled is not None and len(line.runs) > 1:
         over = f" of {line.nr_machines} machines" if line.nr_machines > 1 else ""
-        each.append(f"pooled{over} {_interval(line.pooled)}")
+        each.append(f"pooled{over} {interval(line.pooled)}")
+    yield from _packed(f"  {shown(line.variant):{NAME}}", [*each, *remarks(line)])
+
+
+def remarks(line: ComparedLine) -> Iterator[str]:
+    """That its runs differ, and why it is not pooled or not tested."""
     if line.differ:
         over_runs = line.over_runs
-        each.append("RUNS DIFFER" + (f": over runs {_interval(over_runs)}" if over_runs else ""))
+        yield "RUNS DIFFER" + (f": over runs {interval(over_runs)}" if over_runs else "")
     if line.why_not is not None:
         why_not = _why_not_pooled(line)
-        each.append(f"not pooled: {why_not}" if why_not else "not pooled")
+        yield f"not pooled: {why_not}" if why_not else "not pooled"
     if line.untested is not None:
-        each.append(f"not tested: {line.untested}")
-    yield from _packed(f"  {shown(line.variant):{NAME}}", each)
+        yield f"not tested: {line.untested}"
 
 
 def _packed(label: str, parts: Sequence[str]) -> Iterator[str]:
@@ -182,7 +191,8 @@ def _packed(label: str, parts: Sequence[str]) -> Iterator[str]:
     yield text.rstrip()
 
 
-def _interval(estimate: Estimate) -> str:
+def interval(estimate: Estimate) -> str:
+    """A ratio with its interval over launches."""
     if estimate.low is None or estimate.high is None:
         return f"{fit(estimate.ratio, 5, 3)} [one launch]"
     ratio, low, high = (fit(one, 5, 3) for one in (estimate.ratio, estimate.low, estimate.high))

@@ -50,18 +50,24 @@ def listing(entries: Iterable[HistoryEntry], choice: Choice) -> Iterator[str]:
 
 
 def _words(entry: HistoryEntry, choice: Choice) -> Iterator[str]:
-    rows = choice.rows(entry)
-    yield _number(len(rows), "row")
-    yield _headline(entry, choice)
-    if verdicts := entry.verdicts(rows):
-        yield ", ".join(f"{word} {number}" for word, number in verdicts.items())
+    yield _number(len(choice.rows(entry)), "row")
+    yield headline(entry, choice)
+    if verdicts := verdict_words(entry, choice):
+        yield verdicts
     if entry.nr_doubts:
         yield _number(entry.nr_doubts, "doubt")
     if entry.fault is not None:
         yield f"DAMAGED: {entry.fault}"
 
 
-def _headline(entry: HistoryEntry, choice: Choice) -> str:
+def verdict_words(entry: HistoryEntry, choice: Choice) -> str:
+    """Each verdict on a published table with its number; empty if there is none."""
+    verdicts = entry.verdicts(choice.rows(entry))
+    return ", ".join(f"{word} {number}" for word, number in verdicts.items())
+
+
+def headline(entry: HistoryEntry, choice: Choice) -> str:
+    """The ratio to `before` of each variant, of which a few are named."""
     found = [
         f"{shown(one.variant)} {fit(one.ratio, RATIO_COLUMNS, DIGITS)}"
         + (f" ({one.unit})" if one.unit != "ns" else "")

@@ -4,6 +4,7 @@
 import textwrap
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 
 from ream.counted import counted
 from ream.experiment import BEFORE, PUBLISHED, shown, shown_in
@@ -49,6 +50,8 @@ WORDS: tuple[Word, ...] = (
 )  # fmt: skip
 
 NOT_RUN: Word = "not-run"
+CONTROL = "a control: it claims less than 10 %, and does not decide about the table"
+REFERENCE = "what others are compared with"
 
 HOW_TO_READ = (
     "before -> after in {unit}; ratio = time after / time before, lower is faster{rates}; here "
@@ -92,32 +95,45 @@ def _ascii(text: str) -> str:
 def _table(replication: Replication, *, rows: bool) -> Iterator[str]:
     table = replication.table
     yield from textwrap.wrap(f"{table.id}: {table.title}", _room())
-    date = table.date.isoformat() if table.date else "date not said"
-    yield from _said("by", f"{table.author}, {date}")
-    if table.claims:
-        yield from _said("claims", table.claims)
-    yield from _said("verdict", verdict_words(replication))
-    yield from _said("fair", defence(replication))
-    yield from _said("there", table.machine)
-    yield from _said("here", replication.machine.line())
-    scale, unit = _scale(replication)
-    own, own_unit = _own_scale(replication, scale, unit)
+    for label, said in about(replication):
+        yield from _said(label, said)
     reasons = Reasons()
     yield ""
-    yield from _lines(replication, (scale, own), reasons)
+    yield from _lines(replication, reasons)
     for letter, reason, its in reasons.found():
         whose = f"its row{'s' if len(its) > 1 else ''} {', '.join(its)}: " if its else ""
         yield from _said(f"  {letter}", whose + reason)
-    yield from _counts(replication)
+    for said in counts(replication):
+        yield from _said("  counts", said)
     yield ""
     if rows:
         yield from _why(replication)
         yield ""
+    for label, said in how_to_read(replication):
+        yield from _said(label, said)
+
+
+def about(replication: Replication) -> Iterator[tuple[str, str]]:
+    """Whose a table is, what it claims, and the verdict on it, each with its label."""
+    table = replication.table
+    date = table.date.isoformat() if table.date else "date not said"
+    yield "by", f"{table.author}, {date}"
+    if table.claims:
+        yield "claims", table.claims
+    yield "verdict", verdict_words(replication)
+    yield "fair", defence(replication)
+    yield "there", table.machine
+    yield "here", replication.machine.line()
+
+
+def how_to_read(replication: Replication) -> Iterator[tuple[str, str]]:
+    """What the numbers are, and the records that they are of, each with its label."""
+    scale, unit = _scale(replication)
+    _, own_unit = _own_scale(replication, scale, unit)
     units = unit if own_unit == unit else f"{unit}, and here in {own_unit}"
     rates = ", of rates turned over" if unit == RATE else ""
-    yield from _said("read", HOW_TO_READ.format(unit=units, rates=rates))
-    records = ", ".join(source.name for source in replication.sources)
-    yield from _said("record", records or "none")
+    yield "read", HOW_TO_READ.format(unit=units, rates=rates)
+    yield "record", ", ".join(source.name for source in replication.sources) or "none"
 
 
 def _scale(replication: Replication) -> tuple[float, str]:
@@ -154,52 +170,97 @@ def _printed(line: Line) -> tuple[float | None, float | None]:
     return line.claim.printed.before, line.claim.printed.published
 
 
-def _lines(
-    replication: Replication, scales: tuple[float, float], reasons: Reasons
-) -> Iterator[str]:
-    names = list(dict.fromkeys(name for line in replication.table.rows for name in line.params))
-    *heads, head = textwrap.wrap(", ".join(names), NAME - 1)
+def params(replication: Replication) -> str:
+    """The names of the parameters that a table's lines have."""
+    return ", ".join(dict.fromkeys(name for line in replication.table.rows for name in line.params))
+
+
+def _lines(replication: Replication, reasons: Reasons) -> Iterator[str]:
+    *heads, head = textwrap.wrap(params(replication), NAME - 1)
     yield from (f"  {part}" for part in heads)
     there = f"{'claimed':>{PAIR}}{'ratio':>{RATIO}}" if _is_wide() else f"{'claimed':>{CLAIMED}}"
     here = f"{'here':>{HERE}}  {'ratio':<{INTERVAL}}" if _is_wide() else f"  {'here':<{INTERVAL}}"
     yield from table_line(f"  {head:<{NAME}}", [there, here, f" {'floor':<{FLOOR}} verdict"])
-    controls = replication.controls
-    for line in replication.lines:
-        yield from _line(line, scales, reasons, is_control=line in controls)
-    if controls:
+    for line in cells(replication):
+        yield from _line(line, reasons)
+    if replication.controls:
         yield from textwrap.wrap(
-            "  *       a control: it claims less than 10 %, and does not decide about the table",
+            f"  *       {CONTROL}",
             _room(),
             subsequent_indent=" " * 10,
         )
 
 
-def _line(
-    line: Line, scales: tuple[float, float], reasons: Reasons, *, is_control: bool
-) -> Iterator[str]:
-    scale, own = scales
-    mark = "*" if is_control else " "
-    *before, name = textwrap.wrap(line_label(line.claim), NAME - 1) or ["?"]
+@dataclass(frozen=True)
+class Cells:
+    """The texts of a line of the table; empty where there is nothing to say."""
+
+    name: str
+    is_control: bool
+    there: str
+    claimed: str
+    here: str
+    ratio: str
+    floor: str
+    word: str
+    """The verdict; empty for what others are compared with."""
+    why: str
+    """The reason for the verdict, unless the line agrees."""
+    would_try: str | None
+
+
+def cells(replication: Replication) -> Iterator[Cells]:
+    """The texts of each line of the table."""
+    scale, unit = _scale(replication)
+    own, _ = _own_scale(replication, scale, unit)
+    for line in replication.lines:
+        yield _cells(line, scale, own, is_control=line in replication.controls)
+
+
+def _cells(line: Line, scale: float, own: float, *, is_control: bool) -> Cells:
+    printed = line.claim.printed
+    there, word, why = _pair(*_printed(line), scale, 6), "", ""
+    if line.verdict is None:
+        value = printed.before if printed.published is None else printed.published
+        there = _value(value, scale, 6)
+    else:
+        word = line.control if is_control else line.verdict.word
+        plain = line.verdict.word == "agrees" or word == CONTROLS[0]
+        why = "" if plain else shown_in(line.verdict.reason)
+    tried = line.verdict is not None and line.ratio is not None
+    return Cells(
+        name=line_label(line.claim),
+        is_control=is_control,
+        there=there,
+        claimed="" if printed.ratio is None else fit(printed.ratio, 5, 3),
+        here=_pair(*_measured(line), own, 4) if tried else "",
+        ratio=_interval(line) if tried else "",
+        floor=_floor(line) if tried else "",
+        word=word,
+        why=why,
+        would_try=line.would_try,
+    )
+
+
+def _line(its: Cells, reasons: Reasons) -> Iterator[str]:
+    mark = "*" if its.is_control else " "
+    *before, name = textwrap.wrap(its.name, NAME - 1) or ["?"]
     for part in before:
         yield f"{mark} {part}"
         mark = " "
-    printed, text = line.claim.printed, f"{mark} {name:<{NAME}}"
-    if line.verdict is None:
-        value = printed.before if printed.published is None else printed.published
-        there = f"{_value(value, scale, 6):>{PAIR if _is_wide() else CLAIMED}}"
-        yield from table_line(text, [there, "  what others are compared with"])
+    text = f"{mark} {name:<{NAME}}"
+    if not its.word:
+        there = f"{its.there:>{PAIR if _is_wide() else CLAIMED}}"
+        yield from table_line(text, [there, f"  {REFERENCE}"])
         return
-    claimed = "" if printed.ratio is None else fit(printed.ratio, 5, 3)
-    there = f"{_pair(*_printed(line), scale, 6):>{PAIR}}{claimed:>{RATIO}}"
-    here = f"{_pair(*_measured(line), own, 4):>{HERE}}" if line.ratio is not None else ""
+    there = f"{its.there:>{PAIR}}{its.claimed:>{RATIO}}"
+    here = f"{its.here:>{HERE}}" if its.ratio else ""
     if not _is_wide():  # without the values, of which the ratios are
-        there, here = f"{claimed:>{CLAIMED}}", " " if line.ratio is not None else ""
-    if line.ratio is not None:
-        here += f" {_interval(line):<{INTERVAL}} {_floor(line):<{FLOOR}}"
-    word: str = line.control if is_control else line.verdict.word
-    plain = line.verdict.word == "agrees" or word == CONTROLS[0]
-    letter = "" if plain else f" {reasons.letter(shown_in(line.verdict.reason), line.would_try)}"
-    said = f"{' ' if here else '  '}{word}{letter}"
+        there, here = f"{its.claimed:>{CLAIMED}}", " " if its.ratio else ""
+    if its.ratio:
+        here += f" {its.ratio:<{INTERVAL}} {its.floor:<{FLOOR}}"
+    letter = f" {reasons.letter(its.why, its.would_try)}" if its.why else ""
+    said = f"{' ' if here else '  '}{its.word}{letter}"
     if _is_wide() and len(text) + len(there) + len(here) + len(said) >= TOO_WIDE:
         yield f"{text}{there}{here}".rstrip()
         yield said.strip().rjust(WIDEST)
@@ -252,28 +313,33 @@ def _floor(line: Line) -> str:
     return f"{100 * reach:.0f}%" if reach >= 0.1 else f"{100 * reach:.1f}%"  # noqa: PLR2004
 
 
-def _counts(replication: Replication) -> Iterator[str]:
+def counts(replication: Replication) -> Iterator[str]:
     """What kernels of the table's architecture execute for its lines; a count has no verdict."""
     for line in replication.lines:
         for one in line.counts:
-            yield from _said(
-                "  counts",
+            yield (
                 f"{line_label(line.claim)}: {one.before:.1f} -> {one.published:.1f} instructions "
                 f"for each {one.per} ({one.ratio:.3f}), kernels of "
                 f"{replication.table.architecture}, row {one.row} of {one.record}; a count is no "
-                "time and has no verdict",
+                "time and has no verdict"
             )
 
 
-def _why(replication: Replication) -> Iterator[str]:
-    yield "why it may differ"
+def why_it_may_differ(replication: Replication) -> Iterator[tuple[str, str]]:
+    """What differs between there and here, each with its label."""
     for one in differences(replication):
         if one.what == PART:  # a table has them
             continue
         text = f"{one.there} there; {one.here} here" if one.here else one.there
         if one.there == NOT_SAID:
             text = f"{one.here} here; {NOT_SAID} there"
-        yield from _said(f"  {one.what}", text)
+        yield one.what, text
+
+
+def _why(replication: Replication) -> Iterator[str]:
+    yield "why it may differ"
+    for what, text in why_it_may_differ(replication):
+        yield from _said(f"  {what}", text)
     yield from _parts(replication)
     measured = [(line, its) for line in replication.lines if (its := bound(line)) is not None]
     if not measured:
@@ -408,17 +474,18 @@ def verdict_words(replication: Replication) -> str:
     tried = sum(line.tried and line.judged.word != "modelled" for line in deciding)
     claiming = any(line.claim.substantial for line in deciding)
     which = "that claim 10 % or more" if claiming else "that claim less than 10 %, as all do here,"
+    words = counted_words(line.judged.word for line in deciding)
     said = (
-        f"{replication.word}: {counted_words(deciding)}; {tried or 'none'} of {len(deciding)}"
+        f"{replication.word}: {words}; {tried or 'none'} of {len(deciding)}"
         f" {which} could be tried{' without a model of the device' if modelled else ''}"
     )
     return f"{said}; {_controls(controls)}" if controls else said
 
 
-def counted_words(lines: Iterable[Line]) -> str:
-    """How many lines have each verdict."""
-    counts = Counter(line.judged.word for line in lines)
-    return ", ".join(f"{counts[word]} {word}" for word in WORDS if counts[word])
+def counted_words(words: Iterable[Word]) -> str:
+    """How often there is each verdict."""
+    number = Counter(words)
+    return ", ".join(f"{number[word]} {word}" for word in WORDS if number[word])
 
 
 def _controls(controls: Sequence[Line]) -> str:

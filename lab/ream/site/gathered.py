@@ -27,6 +27,7 @@ from ream.record.parts import cpu_type, machine_id, part
 from ream.record.record import Record, is_record
 from ream.replicate.outcome import JudgedRecord, Line, Replication, replicate_all
 from ream.report.contract import Result, RowResult, Summary
+from ream.report.html.sheet import colour_of
 from ream.site.judgements import Judged, judged_in
 
 ARCHIVE = "https://lore.kernel.org/r/"
@@ -217,7 +218,7 @@ class Gathered:
     def _ratio(self, row: str, variant: str, its: OverRuns) -> Ratio:
         one = its.estimate
         low, high = (one.ratio if end is None else end for end in (one.low, one.high))
-        word = "faster" if high < 1 else "slower" if low > 1 else "undecided"
+        word = colour_of(low, high)
         if len(its.runs) == 1:
             kept = self._by_run.get(its.runs[0], {}).get(row)
             word = _word(kept.variants.get(variant) if kept else None)

@@ -16,6 +16,7 @@ from ream.errors import BadUsage
 from ream.experiment import named
 from ream.record.record import Record
 from ream.report.html import page, picture
+from ream.report.html.sheet import Sheet
 from ream.site.gathered import Gathered, Run, factor, means, version
 from ream.site.judgements import pages_of
 
@@ -138,13 +139,19 @@ def trend(ratios: Sequence[float]) -> Markup:
     )
 
 
+def sheet_page(sheet: Sheet, *, command: str) -> str:
+    """The page of a command; command: the line that made it."""
+    template = _environment().get_template("sheet.html.j2")
+    return template.render(sheet=sheet, command=command)
+
+
 def _rendered(template: str, site: Gathered, **values: Any) -> str:
     return _environment().get_template(f"{template}.html.j2").render(site=site, **values)
 
 
 @cache
 def _environment() -> jinja2.Environment:
-    environment = page.environment(HERE)
+    environment = page.environment(HERE, page.HERE)
     style = (page.HERE / "style.css").read_text(encoding="utf-8")
     style += (HERE / "site.css").read_text(encoding="utf-8")
     script = (page.HERE / "sort.js").read_text(encoding="utf-8")

@@ -142,10 +142,10 @@ def render(record: Record) -> str:
     )
 
 
-def environment(folder: Path) -> jinja2.Environment:
-    """What renders the templates of a folder. It escapes each text, and shows what is invisible."""
+def environment(*folders: Path) -> jinja2.Environment:
+    """What renders the templates of folders. It escapes each text, and shows what is invisible."""
     return jinja2.Environment(
-        loader=jinja2.FileSystemLoader(folder),
+        loader=jinja2.FileSystemLoader(folders),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
         finalize=visible,

@@ -4,7 +4,8 @@
 They are pure functions of the object of `--json`. Every cell is text, which the template escapes.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from functools import cached_property
 
 from ream.counted import counted
 from ream.experiment import BEFORE, RUNNING
@@ -46,8 +47,16 @@ class HtmlTable(Value):
     head: Texts
     lines: Tuple[tuple[str, ...]]
     notes: Texts = ()
+    colours: Tuple[tuple[str, ...]] = ()
+    """For each line and cell, a class of the style sheet that colours it; empty for none."""
 
-    @property
+    def classes(self, line: int, column: int) -> Mapping[str, str]:
+        """The class attribute of a cell, if it has one."""
+        words = "words" if self.words[column] else ""
+        colour = self.colours[line][column] if self.colours else ""
+        return {"class": f"{words} {colour}".strip()} if words or colour else {}
+
+    @cached_property
     def words(self) -> tuple[bool, ...]:
         """For each column, whether it has sentences, which are wrapped, rather than numbers."""
         return tuple(

@@ -43,9 +43,11 @@ _EXPLAINED = """\
 Alarms that are not withheld were explained: by the defects above, or by mistakes of libmm, which
 were mended. Programs leave out one thing that the kernel does wrong, in a facility for tests:
 `unpoison_memory()` clears the mark of a page that was freed while it was poisoned, and leaves the
-page to nobody. One rule of libmm is stricter than the kernel: pages of a large folio may be unmapped
-while its other pages are swapped out or being moved. The kernel does not note such a folio as one
-to be split, so the memory of the unmapped pages stays in use until reclaim finds it.
+page to nobody.
+
+One rule of libmm is stricter than the kernel: pages of a large folio may be unmapped while its
+other pages are swapped out or being moved. The kernel does not note such a folio as one to be
+split, so the memory of the unmapped pages stays in use until reclaim finds it.
 """
 
 

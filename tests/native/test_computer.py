@@ -374,6 +374,9 @@ p0 call unpoison
 }
 """Programs that once raised an alarm for what is right."""
 
+MAY_BE_REFUSED = ("hwpoison", "offline", "pin b[175:178] write")
+"""The last of these never ends where less may be dirty than one folio has, and is killed."""
+
 
 @pytest.mark.parametrize("text", RIGHT.values(), ids=RIGHT)
 def test_what_is_right_raises_no_alarm(computer: Computer, text: str) -> None:
@@ -381,7 +384,7 @@ def test_what_is_right_raises_no_alarm(computer: Computer, text: str) -> None:
     assert not ran.alarms
     refused = {at for at, result in ran.returned.items() if result < 0}
     lines = enumerate(text.splitlines(), 1)
-    assert refused <= {at for at, line in lines if "hwpoison" in line or "offline" in line}
+    assert refused <= {at for at, line in lines if any(word in line for word in MAY_BE_REFUSED)}
 
 
 def test_every_wrong_patch_of_what_is_hosted_is_listed_in_its_half() -> None:

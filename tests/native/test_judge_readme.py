@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""README's judgement of a wrong patch, as it is typed there: half a minute once mm/ is compiled."""
+"""README's judgements, as they are typed there: half a minute for the wrong patch, once mm/ is
+compiled."""
 
 import pytest
 
@@ -25,3 +26,13 @@ def _from(begins: str, lines: list[str]) -> list[str]:
     """The lines from the first one on that begins so: those before it tell the machine."""
     (first, *_) = (number for number, line in enumerate(lines) if line.startswith(begins))
     return lines[first:]
+
+
+@pytest.mark.vm  # takes the three minutes that it asks for, and what it takes to compile
+def test_the_slow_patch_of_the_readme_is_found_slower_or_to_execute_more(ream) -> None:
+    command = (CHECKOUT / "tests/readme/slow.txt").read_text().splitlines()[0]
+    words = [str(CHECKOUT / one) if "/" in one else one for one in command.split()[2:]]
+    ran = ream(*words, COLUMNS="84")
+    assert ran.code == 1, ran.err
+    assert "A regression" in ran.out
+    assert "locked" in ran.out

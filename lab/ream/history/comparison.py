@@ -53,7 +53,7 @@ def overview(compared: Compared) -> str:
     nr_rows = len({line.row for line in compared.lines})
     if nr_rows <= MOST_WHOLE:
         return text(compared)
-    more = f"--rows prints the {nr_rows} rows one by one, with the interval of each run."
+    more = f"--rows prints {counted(nr_rows, 'row')} one by one, with the interval of each run."
     lines = [*_found_first(compared), "", *_table(compared), "", *_about(compared), ""]
     lines += textwrap.wrap(more, width(), break_on_hyphens=False)
     return "".join(f"{plain(line)}\n" for line in lines)

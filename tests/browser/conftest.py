@@ -53,12 +53,18 @@ def page_file(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Path], Path
 
 
 @pytest.fixture
-def opened(browser: Browser, page_file: Callable[[Path], Path]) -> Iterator[Opened]:
-    """Open a record's page; at the end it must not have complained, nor asked for anything."""
-    opener = Opener(browser)
-    yield lambda record, **options: opener.open(page_file(RECORDS / record), **options)
-    opener.close()
-    assert opener.faults == []
+def opener(browser: Browser) -> Iterator[Opener]:
+    """What opens pages; at the end none may have complained, nor asked for anything."""
+    its = Opener(browser)
+    yield its
+    its.close()
+    assert its.faults == []
+
+
+@pytest.fixture
+def opened(opener: Opener, page_file: Callable[[Path], Path]) -> Opened:
+    """Open a record's page."""
+    return lambda record, **options: opener.open(page_file(RECORDS / record), **options)
 
 
 @pytest.fixture(scope="module")

@@ -1,11 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The pages of judgements in a browser: on a phone and a screen, by day and by night."""
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser
 
 from judgement_world import RIGHT, SUBJECT, WRONG
 from page_world import CONTRAST, CUT, OVERLAPS, SMALLEST, SVG_TEXTS, Opener
@@ -30,14 +28,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name, text in zip(PAGES, texts, strict=True):
         (made / f"{name}.html").write_text(text, encoding="utf-8")
     return made
-
-
-@pytest.fixture
-def opener(browser: Browser) -> Iterator[Opener]:
-    its = Opener(browser)
-    yield its
-    its.close()
-    assert its.faults == []
 
 
 @pytest.mark.parametrize("width", [390, 1400])

@@ -1,11 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The pictures of documents as a browser shows them."""
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser
 
 from page_world import SMALLEST, SVG_TEXTS, Opener
 from ream.paths import CHECKOUT
@@ -13,14 +11,6 @@ from ream.paths import CHECKOUT
 pytestmark = pytest.mark.xdist_group("browser")
 
 PICTURES = sorted(CHECKOUT.glob("docs/*.svg"))
-
-
-@pytest.fixture
-def opener(browser: Browser) -> Iterator[Opener]:
-    its = Opener(browser)
-    yield its
-    its.close()
-    assert its.faults == []
 
 
 @pytest.mark.parametrize("file", PICTURES, ids=lambda file: file.name)

@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The pages of compare, history and replicate in a browser: nothing is cut, and tables sort."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser
 
 from page_world import CONTRAST, CUT, OVERLAPS, WIDE, Opener
 from shipped import RECORDS, copied
@@ -32,14 +31,6 @@ def folder(ream: Callable[..., Any], tmp_path: Path) -> Path:
         said = ream(name, *words[name], "--runs", "runs", "--html")
         assert said.out == f"{name}.html\n", said.err
     return tmp_path
-
-
-@pytest.fixture
-def opener(browser: Browser) -> Iterator[Opener]:
-    its = Opener(browser)
-    yield its
-    its.close()
-    assert its.faults == []
 
 
 @pytest.mark.parametrize("width", [390, 1400])

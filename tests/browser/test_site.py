@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The pages of a site in a browser: nothing is cut, and tables sort."""
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Page
+from playwright.sync_api import Page
 
 from page_world import CONTRAST, CUT, OVERLAPS, SMALLEST, SVG_TEXTS, WIDE, Opener
 from ream.site.gathered import Gathered
@@ -32,14 +31,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name, text in pages(Gathered.of(runs, lambda _number, _of: None), of_runs=False):
         (site / name).write_text(text, encoding="utf-8")
     return site
-
-
-@pytest.fixture
-def opener(browser: Browser) -> Iterator[Opener]:
-    its = Opener(browser)
-    yield its
-    its.close()
-    assert its.faults == []
 
 
 @pytest.mark.parametrize("width", [390, 1400])

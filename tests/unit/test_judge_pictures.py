@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from judgement_world import REACH
 from ream.judge import html
 from ream.judge.judgement import (
     CountedChange,
@@ -17,18 +18,8 @@ from ream.judge.judgement import (
 )
 from ream.judge.listings import by_head
 from ream.judge.pictures import Picture, pictures
-from ream.judge.reach import Reach, WholeReach
 
 SORT = f"\n{(html.REPORT / html.SCRIPT).read_text()}"
-
-REACH = WholeReach(
-    nr_functions=991,
-    changed=("copy_page_range",),
-    **dict.fromkeys(("added", "removed", "moved", "data", "layout"), ()),
-    text_bytes=(64, 80),
-    experiments=(Reach("fork", ("copy_page_range",), ("fork-4k",), 64, None),),
-    nearest=None,
-)
 
 
 def step(number: int, instructions: float) -> PatchStep:

@@ -72,7 +72,7 @@ def _about(compared: Compared) -> Iterator[str]:
 
 
 def about(compared: Compared) -> Iterator[tuple[str, str]]:
-    """In what the runs are unlike, and how to read the ratios, each with its label."""
+    """Labelled lines: how the runs are unlike, and how the ratios are read."""
     for unlike in compared.unlike:
         number = compared.runs.index(unlike.run) + 1
         for one in unlike.differences:

@@ -54,7 +54,7 @@ class VerdictLine(Value):
     detects: str
     """The smallest effect that the row would have detected, and its clock; empty if not known."""
     shares: Texts
-    """Of each variant, if any of them has one."""
+    """The share that each variant has; empty if none has any."""
     verdict: str
     judged: Tuple[Judged] = ()
     skipped: str | None = None

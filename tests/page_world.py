@@ -158,3 +158,19 @@ CONTRAST = """
 }
 """
 """Texts that do not stand out from their ground, and how many there are in all."""
+
+
+def check_looks(page: Page, width: int, *, least_words: int) -> None:
+    """Check that nothing on a page is cut or overlaps, and that words stand out by day and night.
+
+    least_words: contrast has to be found for more texts than that.
+    """
+    assert page.evaluate(CUT) == []
+    assert page.evaluate(OVERLAPS) == []
+    assert page.evaluate(SVG_TEXTS) == []
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    for scheme in ("light", "dark"):
+        page.emulate_media(color_scheme=scheme)
+        found = page.evaluate(CONTRAST)
+        assert found["seen"] > least_words
+        assert found["faults"] == []

@@ -42,8 +42,8 @@ smaps calls swapped. `write a same=N` writes the same to all pages.
 _EXPLAINED = """\
 Alarms that are not withheld were explained: by the defects above, or by mistakes of libmm, which
 were mended. Programs leave out one thing that the kernel does wrong, in a facility for tests:
-`unpoison_memory()` clears the mark of a page that was freed while it was poisoned, and leaves the
-page to nobody.
+`unpoison_memory()` clears the mark of a page that was freed while it was poisoned, and the page is
+lost.
 
 One rule of libmm is stricter than the kernel: pages of a large folio may be unmapped while its
 other pages are swapped out or being moved. The kernel does not note such a folio as one to be

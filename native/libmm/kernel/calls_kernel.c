@@ -327,7 +327,7 @@ long call_offline(long start, long bytes, long number, long removes)
 
 /*
  * Whether a page was freed while it was broken. The buddy allocator did not take it, and
- * unpoison_memory() would clear the mark and leave it to nobody.
+ * unpoison_memory() would clear the mark, and the page would be lost.
  */
 static bool was_freed_broken(struct page *page)
 {

@@ -84,7 +84,7 @@ def judge(
             help="How long it may take once all is compiled; three tenths of it at least are for"
             " timing, also if compiling took longer. 0: time nothing.",
         ),
-    ] = 10.0,
+    ] = 3.0,
     verify_minutes: Annotated[
         float,
         typer.Option(

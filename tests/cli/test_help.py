@@ -76,6 +76,20 @@ def test_each_command_stands_in_one_group() -> None:
     assert sorted(chain(*COMMANDS.values())) == sorted(group.commands)
 
 
+def test_force_lets_a_file_be_replaced_and_does_nothing_else_in_any_command() -> None:
+    its = {
+        page.name: word.says
+        for page in pages(app)
+        for word in page.words
+        if "--force" in word.names
+    }
+    assert {"compare", "history", "report", "judge"} <= its.keys()
+    for command, says in its.items():
+        assert re.search("replace|in place of", says, re.IGNORECASE), command
+        assert ";" not in says, command
+        assert "even if" not in says, command
+
+
 def test_list_has_a_line_for_each_experiment(ream) -> None:
     said = ream("list", COLUMNS="80")
     assert said.code == 0

@@ -78,6 +78,14 @@ def test_each_command_stands_in_one_group() -> None:
     assert sorted(chain(*COMMANDS.values())) == sorted(group.commands)
 
 
+@pytest.mark.parametrize("option", ["--seed", "--base", "--quiet", "--unconfined"])
+def test_an_option_says_the_same_in_each_command_that_has_it(option: str) -> None:
+    said = {
+        word.says: page.name for page in pages(app) for word in page.words if option in word.names
+    }
+    assert len(said) == 1, said
+
+
 def test_force_lets_a_file_be_replaced_and_does_nothing_else_in_any_command() -> None:
     its = {
         page.name: word.says

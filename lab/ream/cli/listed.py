@@ -26,6 +26,7 @@ def list_experiments(
     experiment: Annotated[
         str | None,
         typer.Argument(
+            metavar="[EXPERIMENT]",
             help="Show the rows and published tables of this one: its name, or a folder or .toml"
             " file of your own.",
             autocompletion=complete.experiments,

@@ -5,6 +5,7 @@ To start a Python that imports all that ream does takes longer than most command
 """
 
 import contextvars
+import io
 import logging
 import os
 import signal
@@ -106,3 +107,11 @@ def _descriptors(channels: Sequence[BinaryIO]) -> Iterator[None]:
         for number, descriptor in enumerate(saved):
             os.dup2(descriptor, number)
             os.close(descriptor)
+
+
+class Terminal(io.StringIO):
+    """A stream that a person looks at."""
+
+    def isatty(self) -> bool:
+        """Whether a person looks at it."""
+        return True

@@ -12,7 +12,7 @@ from ream.history.pooled import OverRuns
 from ream.paths import CHECKOUT
 from ream.published import load_tables
 from ream.replicate.outcome import Replication
-from ream.replicate.render import counted_words
+from ream.replicate.rule import counted_words
 
 PAGE = CHECKOUT / "docs" / "results.md"
 CPUS: Mapping[str, str] = {
@@ -88,6 +88,8 @@ def _verdict(of: Replication) -> str:
     if not tried:
         return readme.NOTHING
     words = counted_words(line.judged.word for line in tried)
+    if of.too_few:
+        return f"{of.word}: {counted_words(line.judged.word for line in of.deciding)}"
     return words if len(words.split(",")) == 1 else f"{of.word}: {words}"
 
 

@@ -55,20 +55,32 @@ def left_out_of(
         its = [one for one in wanted if one.mapping_bytes == mapping_bytes]
         step(f"timing whole {' and '.join(sorted({one.operation for one in its}))} calls")
         try:
-            said = list(_visits(its, mapping_bytes, seed=seed, work=work, step=step))
+            lost: dict[int, str] = {}
+            visits = Visits(1, seed, work, step, lost=lost)
+            said = list(_visits(its, mapping_bytes, visits))
         except CannotRunHere as cause:
             reason = f"the whole call could not be measured: {cause}"
             found |= {name: reason for one in its for name in wanted[one]}
             continue
         for one in its:
-            of_size = [text for kib, text in said if kib == one.folio_kib]
-            left = _left_out(one, of_size)
+            measured = one if one.folio_kib not in lost else _instead(one, said)
+            if measured is None:
+                reason = f"the whole call could not be measured: {lost[one.folio_kib]}"
+                found |= dict.fromkeys(wanted[one], reason)
+                continue
+            left = _left_out(measured, [text for kib, text in said if kib == measured.folio_kib])
             # Of other folios only what is left out is the same, and not the whole of it.
             unlike = replace(left, whole_ns=None)
             found |= {
-                name: left if sizes[name] == one.folio_kib else unlike for name in wanted[one]
+                name: left if sizes[name] == measured.folio_kib else unlike for name in wanted[one]
             }
     return found
+
+
+def _instead(lost: _Wanted, said: Sequence[tuple[int, str]]) -> _Wanted | None:
+    """What is measured for a size that memory could not be mapped in; as in _size_for()."""
+    sizes = sorted({kib for kib, _ in said})
+    return replace(lost, folio_kib=sizes[0]) if sizes and lost.operation == "fork" else None
 
 
 def _size_for(row: ForkRow) -> tuple[int, str | None]:
@@ -84,9 +96,7 @@ def _size_for(row: ForkRow) -> tuple[int, str | None]:
     return kib, reason
 
 
-def _visits(
-    its: Sequence[_Wanted], nr_bytes: int, *, seed: int, work: Path, step: Step
-) -> Iterator[tuple[int, str]]:
+def _visits(its: Sequence[_Wanted], nr_bytes: int, visits: Visits) -> Iterator[tuple[int, str]]:
     """Size of folios, and what the workload said of a round of it."""
     ops = dict.fromkeys(op for one in its for op in OPS[one.operation])
     options = ["--bytes", str(nr_bytes), "--rounds", "1", "--ops", ",".join(ops)]
@@ -95,7 +105,7 @@ def _visits(
         FORK_FOLIOS,
         options,
         sizes,
-        visits=Visits(1, seed, work, step),
+        visits=visits,
         nr_bytes=nr_bytes,
         rounds=ROUNDS,
     ):

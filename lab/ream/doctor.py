@@ -106,7 +106,7 @@ def _arm64() -> Finding:
         ARM64.require_tools()
     except CannotRunHere as error:
         return Finding("warn", "arm64", str(error), SETUP)
-    text = f"kernels of it run under {ARM64.emulator}, verified and counted: ream run --arch arm64"
+    text = f"its kernels can be verified and counted under {ARM64.emulator}: ream run --arch arm64"
     if shutil.which(program := BOARDS[ARM64.name].program) is None:
         return Finding("warn", "arm64", f"{text}; for guests {program} is not installed", SETUP)
     return Finding("ok", "arm64", text)
@@ -114,8 +114,8 @@ def _arm64() -> Finding:
 
 def _counters() -> Finding:
     if (reason := counters.why_none()) is not None:
-        return Finding("ok", "CPU's counters", f"not beside times: {reason}")
-    return Finding("ok", "CPU's counters", "cycles, instructions and misses stand beside times")
+        return Finding("ok", "CPU's counters", f"no table has them beside its times: {reason}")
+    return Finding("ok", "CPU's counters", "tables have cycles, instructions and misses, too")
 
 
 def _huge_pages() -> Finding:
@@ -147,12 +147,12 @@ def _guests() -> Iterator[Finding]:
         fault = f"the probe cannot be made ({cause})"
     module = host_module()
     if module is not None:
-        bears = ", which runs no stock guest" if module == PVM else ""
+        bears = ", which does not boot ordinary kernels as guests" if module == PVM else ""
         yield Finding("ok", "KVM's module", f"{module}{bears}")
     if fault is None:
-        yield Finding("ok", "vm stage", "guests run under KVM: their times are times")
+        yield Finding("ok", "vm stage", "guests run under KVM, so they can be timed")
     else:
-        text = f"emulated by TCG, which counts instructions instead of time: {fault}"
+        text = f"guests are emulated, so instructions are counted, and nothing timed: {fault}"
         yield Finding("ok", "vm stage", text)
     if (available := available_bytes()) < GUEST_BYTES:
         text = f"{available >> 30} GiB available; the largest guest takes {GUEST_BYTES >> 30} GiB"
@@ -166,9 +166,9 @@ def _live() -> Finding:
         nodes = sum(bool(node.memory_bytes) for node in read_machine().nodes)
         two = nodes >= NODES_TO_MOVE_BETWEEN
         less = (
-            "" if two else f"; moving memory needs two NUMA nodes that have some, here is {nodes}"
+            "" if two else f"; moving memory needs two NUMA nodes with memory, and here is {nodes}"
         )
-        return Finding("ok", "live stage", f"system calls over folios of every size{less}")
+        return Finding("ok", "live stage", f"system calls are timed in folios of every size{less}")
     fix = _as_root() if os.geteuid() else "boot Linux 6.8 or newer with mTHP"
     if FOLIO_KIB[0] in missing:
         free = "end other programs: 1 GiB is mapped"
@@ -180,7 +180,7 @@ def _live() -> Finding:
 
 def _page_tables() -> Finding:
     if (why := why_shadowed()) is None:
-        return Finding("ok", "page tables", "the CPU walks those that this kernel writes")
+        return Finding("ok", "page tables", "the CPU uses this kernel's own, and no hypervisor's")
     return Finding(
         "warn",
         "page tables",

@@ -6,12 +6,14 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
 from types import TracebackType
 from typing import IO, Self, cast
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
+from ream.counted import counted
 from ream.plain import plain_lines
 
 QUIET_S = 10.0
@@ -37,6 +39,60 @@ class _Unheard:
 Advance = Callable[[float, str], None]
 
 
+Says = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class ReporterStep:
+    """Says for a reporter what begins now; `counting` shows by the same how far it is."""
+
+    reporter: "Reporter"
+    label: str = ""
+    """Comes before each text."""
+
+    def __call__(self, text: str) -> None:
+        """Say it in a line of its own."""
+        self.reporter.say(f"{self.label}{text}")
+
+
+def labelled(step: Says, label: str) -> Says:
+    """The same, with a label before each text."""
+    if isinstance(step, ReporterStep):
+        return ReporterStep(step.reporter, f"{step.label}{label}")
+    return lambda text: step(f"{label}{text}")
+
+
+@contextmanager
+def counting(
+    step: Says, doing: str, thing: str, total: Callable[[], int | None]
+) -> Iterator[Callable[[], None]]:
+    """Say that a piece of work begins, and at its end how much was done in which time.
+
+    Where somebody looks at a terminal, a bar in between shows how much is done and when it ends.
+    doing: the work, as in "compiling 6.12.117 for fork"; thing: what is counted, as "object".
+    total: asked for their number, which takes time, only if there is a bar; None is not known.
+    Yields done(), to be called after each of them.
+    """
+    step(doing)
+    began, number = time.monotonic(), 0
+    with ExitStack() as stack:
+        bar, of, label = None, None, ""
+        if isinstance(step, ReporterStep) and (console := step.reporter.moving) is not None:
+            of, label = total(), step.label
+            bar = stack.enter_context(_Bar(console, of))
+
+        def done() -> None:
+            nonlocal number
+            number += 1
+            if bar is not None:
+                # One more than was expected is no reason to say "42 of 41".
+                known = f"{number} of {counted(max(of, number), thing)}" if of else ""
+                bar.advance(1, f"{plain_lines(label + doing)}: {known or counted(number, thing)}")
+
+        yield done
+    step(f"{doing} took {time.monotonic() - began:.0f} s: {counted(number, thing)}")
+
+
 class Reporter:
     """Tells a person, and only on standard error: standard output holds nothing but results."""
 
@@ -48,8 +104,13 @@ class Reporter:
         self.measured_since: float | None = None
         """When measuring began, by time.monotonic(); None: it has not."""
 
-    def step(self, text: str) -> None:
-        """Say what begins now."""
+    @property
+    def step(self) -> Says:
+        """Says what begins now."""
+        return ReporterStep(self)
+
+    def say(self, text: str) -> None:
+        """Say it in a line of its own."""
         self._console.print(f"ream: {plain_lines(text)}", markup=False)
 
     @contextmanager
@@ -69,8 +130,9 @@ class Reporter:
         """
         self.measured_since = self.measured_since or time.monotonic()
         with ExitStack() as stack:
-            shown = stack.enter_context(_Bar(self._console, total)) if self._moves() else None
-            told = shown or _Lines(self.step, total)
+            console = self.moving
+            shown = None if console is None else stack.enter_context(_Bar(console, total))
+            told = shown or _Lines(self.say, total)
 
             def advance(amount: float, text: str) -> None:
                 text = plain_lines(text)
@@ -81,14 +143,15 @@ class Reporter:
 
             yield advance
 
-    def _moves(self) -> bool:
-        """Whether a bar may move: it takes escape codes, colour or none."""
+    @property
+    def moving(self) -> Console | None:
+        """Where a bar may move, which takes escape codes, colour or none; None: nowhere."""
         plain = self._console.is_dumb_terminal or os.environ.get("NO_COLOR") or self._console.quiet
-        return sys.stderr.isatty() and not plain
+        return self._console if sys.stderr.isatty() and not plain else None
 
 
 class _Bar:
-    def __init__(self, console: Console, total: float) -> None:
+    def __init__(self, console: Console, total: float | None) -> None:
         self._progress = Progress(
             TextColumn("{task.description}"),
             BarColumn(),
@@ -98,7 +161,7 @@ class _Bar:
             console=console,
             transient=True,
         )
-        self._total = total
+        self._total = total or 0.0
         self._task = self._progress.add_task("starting", total=total)
 
     def __enter__(self) -> Self:

@@ -13,7 +13,7 @@ from ream.paths import cache_dir
 def test_a_row_is_linked_run_verified_and_recorded(ream, monkeypatch: pytest.MonkeyPatch) -> None:
     if cached_tree(cache_dir(), None) is None:
         pytest.skip("no kernel source is in the cache")
-    for module, name in ((variant, "_prepared"), (build, "perform")):
+    for module, name in ((variant, "_prepared"), (build, "stream")):
         monkeypatch.setattr(module, name, lambda *_, **_kw: pytest.skip("nothing is compiled yet"))
     ran = ream("run", "null", "--row", "bits-65536", "--launches", "1", "--rounds", "2", "--json")
     assert ran.code == 0, ran.err

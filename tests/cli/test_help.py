@@ -17,7 +17,9 @@ from help_texts import FOLDER, help_texts
 from ream import __version__
 from ream.cli import app
 from ream.cli.helped import COMMANDS
+from ream.cli.row_tables import RowTable, tables
 from ream.cli.words import glossary
+from ream.experiment import named
 from ream.folders import names
 from ream.manual.tree import pages
 from ream.paths import CHECKOUT
@@ -76,6 +78,28 @@ def test_each_command_stands_in_one_group() -> None:
     assert sorted(chain(*COMMANDS.values())) == sorted(group.commands)
 
 
+@pytest.mark.parametrize("option", ["--seed", "--base", "--quiet", "--unconfined"])
+def test_an_option_says_the_same_in_each_command_that_has_it(option: str) -> None:
+    said = {
+        word.says: page.name for page in pages(app) for word in page.words if option in word.names
+    }
+    assert len(said) == 1, said
+
+
+def test_force_lets_a_file_be_replaced_and_does_nothing_else_in_any_command() -> None:
+    its = {
+        page.name: word.says
+        for page in pages(app)
+        for word in page.words
+        if "--force" in word.names
+    }
+    assert {"compare", "history", "report", "judge"} <= its.keys()
+    for command, says in its.items():
+        assert re.search("replace|in place of", says, re.IGNORECASE), command
+        assert ";" not in says, command
+        assert "even if" not in says, command
+
+
 def test_list_has_a_line_for_each_experiment(ream) -> None:
     said = ream("list", COLUMNS="80")
     assert said.code == 0
@@ -85,11 +109,20 @@ def test_list_has_a_line_for_each_experiment(ream) -> None:
     assert "devdax-ram-100GB" not in said.out
 
 
+FOLIOS = ["4k", "16k", "32k", "64k", "128k", "256k", "512k", "1m", "2m"]
+
+
 def test_list_shows_one_experiment_with_its_published_tables(ream) -> None:
     said = ream("list", "fork")
     assert (said.code, said.err) == (0, "")
     assert said.out.startswith("fork: ")
-    assert "  munmap-{4k,64k,2m}-cold  munmap of 1 GiB, folios of 4 KiB to 2 MiB, cold" in said.out
+    assert "one row is fork-4k: fork of 1 GiB, folios of 4 KiB, warm\n" in said.out
+    lines = said.out.splitlines()
+    heads = next(line for line in lines if line.split() == FOLIOS)
+    line = next(line for line in lines if line.startswith("  munmap-#-cold "))
+    marked = {heads[:end].split()[-1] for end in (at + 1 for at, c in enumerate(line) if c == "x")}
+    assert marked == {"4k", "64k", "2m"}
+    assert "      munmap of 1 GiB, folios of 4 KiB to 2 MiB, cold, folios shuffled\n" in said.out
     assert "zone-device" not in said.out
     published = said.out.partition("published tables\n")[2]
     assert "unmap-pte-batch-v1" in published
@@ -98,9 +131,24 @@ def test_list_shows_one_experiment_with_its_published_tables(ream) -> None:
 
 def test_list_has_rows_that_differ_in_a_word_in_one_line(ream) -> None:
     said = " ".join(ream("list", "fork", "--stage", "native").out.split())
-    assert "call-fork-{bash,python,node,jvm,chromium} dup-mm of each, 39 to 831 VMAs" in said
-    assert "call-fork-{bash,jvm}-cold dup-mm of each, 39 to 200 VMAs" in said
-    assert "dma-{" not in ream("list", "compact").out  # their titles differ in more
+    assert " bash python node jvm chromium call-fork-# x x x x x dup-mm of each, 39 to 831" in said
+    assert "call-fork-#-cold x x dup-mm of each, 39 to 200 VMAs" in said
+    assert "dma-#" not in ream("list", "compact").out  # their titles differ in more
+
+
+@pytest.mark.parametrize("experiment", names())
+def test_list_has_each_row_once_and_no_name_that_cannot_be_typed(ream, experiment: str) -> None:
+    rows = named(experiment).rows
+    for stage in {row.stage for row in rows}:
+        its = [row.name for row in rows if row.stage == stage]
+        found = []
+        for one in tables(row for row in rows if row.stage == stage):
+            lines = [line.rows for line in one.lines] if isinstance(one, RowTable) else [[one]]
+            found += [row.name for line in lines for row in line]
+        assert sorted(found) == sorted(its)
+    said = ream("list", experiment, COLUMNS="80").out
+    assert "{" not in said
+    assert max(map(len, said.splitlines())) <= 80
 
 
 def test_list_shows_rows_of_one_stage(ream) -> None:

@@ -4,10 +4,12 @@
 import os
 import platform
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
+from in_process import Terminal
 from ream.errors import CannotRunHere, ReamError
 from ream.kernel.arch import ARM64
 from ream.kernel.build import (
@@ -22,6 +24,7 @@ from ream.kernel.build import (
     unmet_options,
 )
 from ream.paths import KERNEL_CONFIG
+from ream.progress import Reporter, labelled
 
 
 def test_options_are_read_from_either_form() -> None:
@@ -84,7 +87,8 @@ def fake_tree(tmp_path: Path, recipe: str) -> Path:
     """A variant whose Makefile stands in for kbuild."""
     tree = tmp_path / "variant" / "key" / "linux"
     (tree / BUILD / "mm").mkdir(parents=True)
-    (tree / "Makefile").write_text(f"mm/%.o:\n\t{recipe}\n")
+    says = "@echo '  CC      $@'"
+    (tree / "Makefile").write_text(f"mm/%.o:\n\t{says}\n\t{recipe}\n")
     return tree
 
 
@@ -92,12 +96,41 @@ def test_objects_are_built_once(tmp_path: Path) -> None:
     tree = fake_tree(tmp_path, "echo x >>$(O)/$@")
     said: list[str] = []
     for _ in range(2):
-        objects = build_objects(tree, ["mm/a.o", "mm/b.o"], step=said.append)
+        objects = build_objects(
+            tree, ["mm/a.o", "mm/b.o"], step=said.append, named="6.12 for libmm"
+        )
     assert objects == {name: tree / BUILD / name for name in ("mm/a.o", "mm/b.o")}
     assert (tree / BUILD / "mm" / "a.o").read_text() == "x\n"
-    assert said == ["compiling 2 objects"]
+    doing = "compiling 6.12 for libmm"
+    assert said == [doing, f"{doing} took 0 s: 2 objects"]
     build_objects(tree, ["mm/a.o", "mm/c.o"], step=said.append)
-    assert said[1:] == ["compiling 1 object"]
+    assert said[-1].endswith(" took 0 s: 1 object")
+
+
+def test_a_terminal_shows_how_many_objects_of_how_many_are_compiled(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both targets of a new tree are counted beforehand; what a tool is made of is no object."""
+    monkeypatch.setenv("TERM", "xterm-256color")
+    monkeypatch.setattr(sys, "stderr", shown := Terminal())
+    tree = fake_tree(tmp_path, "@echo '  CC      /tools/x.o'; echo x >$(O)/$@")
+    step = labelled(Reporter().step, "before: ")
+    build_objects(tree, ["mm/a.o", "mm/b.o"], step=step, named="6.12 for libmm")
+    doing = "compiling 6.12 for libmm"
+    assert f"before: {doing}: 2 of 2 objects" in shown.getvalue()
+    assert " left" in shown.getvalue()
+    assert f"ream: before: {doing} took 0 s: 2 objects" in shown.getvalue()
+
+
+def test_a_log_says_when_compiling_begins_and_ends_and_nothing_between(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("ream.progress.QUIET_S", -1.0)
+    tree = fake_tree(tmp_path, "echo x >$(O)/$@")
+    build_objects(tree, ["mm/a.o", "mm/b.o"], step=Reporter().step, named="6.12 for libmm")
+    begins, ends = capsys.readouterr().err.splitlines()
+    assert begins == "ream: compiling 6.12 for libmm"
+    assert ends.endswith("2 objects")
 
 
 def test_a_build_that_was_cut_short_is_taken_up_again(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from ream.errors import BadUsage
 from ream.experiment import named
 from ream.kernel.setup import Setup
 from ream.kernel.source import Tree
+from ream.progress import Reporter
 from ream.session import computer
 from ream.variants import Variant, asked_variants
 
@@ -35,7 +36,7 @@ def test_variants_of_two_configurations_are_two_computers(
         trees={"srso": tree.built(srso)},
         cache=tmp_path,
     )
-    parts: Any = computer._parts(request, tree, work=tmp_path, reporter=None)  # type: ignore[arg-type]
+    parts: Any = computer._parts(request, tree, work=tmp_path, reporter=Reporter())
     assert built == [Setup(), srso]
     assert [parts[name] for name in ("before", "before-again", "srso")] == [Setup(), Setup(), srso]
 

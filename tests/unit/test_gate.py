@@ -157,11 +157,11 @@ def test_unlike_runs_are_judged_only_by_force(tmp_path: Path) -> None:
     base = written(tmp_path, 1)
     other = {"benchmark": "ffff", "kernel": kernel(compiler="gcc 14")}
     now = written(tmp_path, 2, receipt=other)
-    with pytest.raises(BadUsage, match="(?s)benchmark: .*--force judges them all the same"):
+    with pytest.raises(BadUsage, match="(?s)benchmark: .*--unlike judges them all the same"):
         gate(now, base, LIMIT)
     with pytest.raises(BadUsage, match="A benchmark id is a digest of ream's files"):
         gate(now, base, LIMIT)
-    text = words.text(gate(now, base, LIMIT, force=True))
+    text = words.text(gate(now, base, LIMIT, unlike=True))
     ids = "(ids: 0123456789ab in the baseline, ffff now)"
     flat = " ".join(text.split())
     assert f"UNLIKE benchmark: ream's own code that measures has changed {ids}" in flat

@@ -145,9 +145,9 @@ def test_unlike_runs_are_compared_only_by_force_and_other_code_is_not_pooled(
 ) -> None:
     other = {"kernel": kernel(tree_key="ef" * 32)}
     runs = [written(tmp_path, 1), written(tmp_path, 2, receipt=other, run={"stage": "vm"})]
-    with pytest.raises(BadUsage, match="(?s)stage: .*--force compares them all the same"):
+    with pytest.raises(BadUsage, match="(?s)stage: .*--unlike compares them all the same"):
         compare(runs)
-    found = compare(runs, force=True)
+    found = compare(runs, unlike=True)
     text = comparison.text(found)
     assert "UNLIKE    stage: native in [1], vm in [2]" in text
     assert "differs   tree: " in text
@@ -197,7 +197,7 @@ def test_a_line_that_is_not_tested_says_why(tmp_path: Path) -> None:
     counts = written(tmp_path, 3, unit="instructions")
     with pytest.raises(BadUsage, match="unit of fsdax: ns in one, instructions in the other"):
         compare([runs[0], counts])
-    forced = compare([runs[0], counts], force=True)
+    forced = compare([runs[0], counts], unlike=True)
     assert {line.untested for line in forced.lines} == {
         "of times in one run and of counts in another"
     }

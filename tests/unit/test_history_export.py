@@ -101,7 +101,7 @@ def test_whatever_a_record_says_nothing_but_a_clear_error_comes_of_it(
     other = Record.load(str(next((tmp_path / "other").iterdir())), runs)
     for use in (
         lambda: differences("compare", of_record(changed), of_record(other)),
-        lambda: compare([changed, other], force=True),
+        lambda: compare([changed, other], unlike=True),
         lambda: list(flat.results(changed)),
         lambda: list(flat.samples(changed)),
     ):

@@ -56,7 +56,7 @@ class Listening(Reporter):
         self.made: list[str] = []
         self.totals: list[float] = []
 
-    def step(self, text: str) -> None:
+    def say(self, text: str) -> None:
         self.said.append(text)
 
     @contextmanager

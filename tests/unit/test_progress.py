@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """What a person sees of a run while it goes on."""
 
-import io
 import os
 import sys
 
 import pytest
 
+from in_process import Terminal
 from ream.progress import Reporter
 
 
@@ -59,13 +59,6 @@ def test_a_run_goes_on_where_nobody_can_be_told(monkeypatch: pytest.MonkeyPatch)
             advance(1.0, "measured")
         monkeypatch.undo()
         os.dup2(os.open(os.devnull, os.O_WRONLY), gone.fileno())
-
-
-class Terminal(io.StringIO):
-    """A stream that a person looks at."""
-
-    def isatty(self) -> bool:
-        return True
 
 
 @pytest.mark.parametrize(

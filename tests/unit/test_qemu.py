@@ -391,7 +391,8 @@ def test_doctor_names_the_module_that_runs_guests(
 ) -> None:
     monkeypatch.setattr(doctor, "GUEST_TOOLS", ())
     monkeypatch.setattr(doctor, "kvm_fault", lambda _cache: "a fault")
-    for module, text in (("kvm_pvm", "kvm_pvm, which runs no stock guest"), ("kvm_amd",) * 2):
+    pvm = "kvm_pvm, which does not boot ordinary kernels as guests"
+    for module, text in (("kvm_pvm", pvm), ("kvm_amd",) * 2):
         monkeypatch.setattr(doctor, "host_module", lambda module=module: module)
         found = {one.subject: one.text for one in doctor.examine()}
         assert found["KVM's module"] == text

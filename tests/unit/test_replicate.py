@@ -20,8 +20,8 @@ from ream.published import Table, load_tables, lookup
 from ream.record.record import Record
 from ream.replicate.contract import to_object
 from ream.replicate.outcome import JudgedRecord, Replication, one_machine, replicate_all
-from ream.replicate.render import WORDS, line_label, render, verdict_words
-from ream.replicate.rule import Judged, table_word
+from ream.replicate.render import line_label, render, verdict_words
+from ream.replicate.rule import WORDS, Judged, table_word
 from ream.replicate.why import NOT_SAID, bound, differences
 from ream.report.contract import Ratio
 from ream.stage.accel import is_of_kvm
@@ -403,6 +403,9 @@ def test_a_table_is_as_good_as_its_weakest_line(lines) -> None:
         assert word == "not-run"
     if tried == {"modelled"}:
         assert word == "modelled"
+    untried = sum(line.word == "not-run" for line in deciding)
+    if word in ("agrees", "stronger", "weaker"):
+        assert 2 * untried <= len(deciding)
     if word in ("agrees", "stronger"):
         assert not claimed & {"contradicts", "inconclusive", "weaker"}
     if word == "agrees":
@@ -419,6 +422,17 @@ def test_the_word_of_a_table_is_that_of_the_lines_that_claim_something() -> None
     assert table_word([fine, Judged("weaker", 0.7, 0.9)]) == "weaker"
     assert table_word([Judged("stronger", 0.7, 0.5), fine]) == "agrees"
     assert table_word([Judged("stronger", 0.7, 0.5)]) == "stronger"
+
+
+def test_few_of_a_tables_claims_can_refute_it_but_not_support_it() -> None:
+    """What was not measured may be what does not hold."""
+    lost = [Judged("not-run", 0.7, None)] * 2
+    fine, null = Judged("agrees", 0.7, 0.7), Judged("agrees", 1.0, 1.01)
+    for word in ("agrees", "stronger", "weaker"):
+        assert table_word([Judged(word, 0.7, 0.5), *lost]) == "inconclusive"
+    assert table_word([Judged("contradicts", 0.7, 1.2), *lost]) == "contradicts"
+    assert table_word([fine, fine, *lost]) == "agrees"
+    assert table_word([fine, *lost, null, null]) == "inconclusive"
 
 
 def test_a_cost_that_is_larger_here_is_no_agreement() -> None:
@@ -476,8 +490,18 @@ def test_a_table_of_which_only_a_null_line_was_tried_says_not_run_and_its_contro
     assert [line["control"] for line in told["lines"][2:5]] == ["not tried", "as published", None]
 
 
+def test_a_table_with_too_few_lines_says_on_how_many_of_them_it_rests(replications) -> None:
+    zen = replications["deferred-init-zen-guest-16cpu"]
+    assert "1 of 12 that claim 10 % or more could be tried, fewer than half" in verdict_words(zen)
+    told = to_object([zen])["tables"][0]
+    assert zen.word == told["verdict"] == "inconclusive"
+    assert "because 1 of 12 claims could be tried (1 agrees)" in told["fair"]
+
+
 def test_a_control_that_fails_is_said_and_is_not_the_word_of_the_table(replications) -> None:
-    zen = replications["deferred-init-zen-guest-4cpu"]
+    every = replications["deferred-init-zen-guest-4cpu"]
+    lines = (line for line in every.lines if line.tried or line not in every.deciding)
+    zen = replace(every, lines=tuple(lines))
     other = failing(zen, [line for line in zen.controls if line.tried])
     assert other.word == zen.word == "agrees"
     assert "controls: 0 of 1 as published, 1 not as published" in verdict_words(other)

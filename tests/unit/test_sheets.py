@@ -195,6 +195,7 @@ def test_a_page_is_named_after_its_command_and_replaced_only_by_force(
         ((*REPLICATE, "--html", "--json"), "ask for one of them"),
         ((*HISTORY, "--html", "--pooled"), "--html lists runs"),
         ((*REPLICATE, "--force"), "--force is about the file of --html"),
+        ((*COMPARE, "--force"), "--force is about the file of --html"),
         ((*HISTORY, "--force"), "--force is about the file of --html"),
         ((*HISTORY, "last", "--html"), "'last': history takes no RUN"),
         ((*COMPARE, "--html", "out.txt"), "--html out.txt: FILE must end in .html"),

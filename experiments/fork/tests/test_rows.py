@@ -5,7 +5,7 @@ import dataclasses
 import html
 import json
 from collections.abc import Callable, Mapping
-from contextlib import closing
+from contextlib import closing, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -31,6 +31,7 @@ from ream.report import letter, table
 from ream.report.contract import Summary
 from ream.report.html import page
 from ream.session import native as native_session
+from ream.stage import live
 from ream.variants import choose_variants, on_base
 from shipped import SHIPPED, unpacked
 from summary_world import summarise
@@ -286,6 +287,36 @@ def test_a_machine_on_which_it_fails_says_why(
     assert found == {
         "fork-4k": "the whole call could not be measured: another run changes settings"
     }
+
+
+def test_a_size_that_memory_cannot_be_mapped_in_leaves_the_others_as_they_are(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without huge pages, rows of 2 MiB have no whole; those of 4 and 64 KiB have theirs."""
+
+    def run(argv: list[str], *_: Any) -> str:
+        kib = int(argv[argv.index("--folio-kib") + 1])
+        if kib == 2048:
+            raise CannotRunHere("folios of 2048 KiB: 0 of 2 good in the best of 8 attempts")
+        said = [{"hello": {"folio_kib": kib, "bare_fork_ns": 1000}}]
+        for op in ("fork", "munmap", "munmap-shared"):
+            time_ns = 9000 if op == "munmap-shared" else 10_000
+            its = {"op": op, "folio_kib": kib, "time_ns": time_ns, "nr_ptes": 512}
+            said.append({**its, "verified": True})
+        return "\n".join(map(json.dumps, (*said, {"end": {"redone": 0}})))
+
+    door = SimpleNamespace(applied=lambda _: nullcontext())
+    monkeypatch.setattr(fork_whole, "why_not", lambda *_: None)
+    monkeypatch.setattr(live, "sole_door", lambda **_: nullcontext(door))
+    monkeypatch.setattr(live, "build_workload", lambda *_: tmp_path / "workload")
+    monkeypatch.setattr(live, "run_workload", run)
+    names = [f"{op}-{size}" for op in ("fork", "munmap") for size in ("4k", "64k", "2m")]
+    found = fork_whole.left_out_of([*map(row, names)], seed=1, work=tmp_path, step=lambda _: None)
+    for name in names[:-1]:
+        assert isinstance(found[name], LeftOut), name
+    assert found["fork-64k"].whole_ns is not None
+    assert found["fork-2m"].whole_ns is None  # what is left out depends on no size
+    assert "could not be measured: folios of 2048 KiB" in str(found["munmap-2m"])
 
 
 def test_a_run_that_is_resumed_says_of_the_rest_what_it_said(tmp_path: Path) -> None:

@@ -218,7 +218,7 @@ UnconfinedOption = Annotated[
     typer.Option(
         "--unconfined",
         rich_help_panel=NATIVE,
-        help="Let hosted code and kbuild do all that you may. Otherwise hosted code has no"
+        help="Let hosted code and kbuild do whatever your user may do. Otherwise hosted code has no"
         " network, no other process and no file but its own; kbuild has no network, and writes"
         " where it builds.",
     ),

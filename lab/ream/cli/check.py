@@ -48,8 +48,8 @@ def check(
         list[str] | None,
         typer.Option("--variant", metavar="NAME", help="Only this variant; repeatable."),
     ] = None,
-    force: Annotated[
-        bool, typer.Option("--force", help="Judge the runs even if they are not alike.")
+    unlike: Annotated[
+        bool, typer.Option("--unlike", help="Judge the runs even if they are not alike.")
     ] = False,
     ktap: Annotated[
         Path | None, typer.Option(metavar="FILE|-", help="Write KTAP version 1 as well.")
@@ -88,7 +88,7 @@ def check(
         Record.load(baseline, runs),
         limit_pct,
         variants=[recorded(one) for one in variants or ()],
-        force=force,
+        unlike=unlike,
     )
     for place, render in ((ktap, words.to_ktap), (junit, words.to_junit)):
         if place == STDOUT:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ream.cli.app import BaseOption, TreeOption, app
+from ream.cli.app import BaseOption, SeedOption, TreeOption, app
 from ream.cli.program import ConfigOption, Source, rig_of
 from ream.errors import BadUsage, VerificationFailed
 
@@ -25,23 +25,33 @@ def explore(
     *,
     minutes: Annotated[
         float,
-        typer.Option(metavar="N", min=0, help="How long; 0: only run what there is."),
+        typer.Option(
+            metavar="N",
+            min=0,
+            help="Minutes to look for programs; 0: only run those of the corpus.",
+        ),
     ] = 10.0,
     corpus: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Where the programs are, and are put.")
+        Path | None,
+        typer.Option(
+            metavar="DIR",
+            help="Folder of the corpus: its programs are run, and new ones are written there."
+            " Without it, the corpus that comes with ream.",
+        ),
     ] = None,
-    seed: Annotated[int | None, typer.Option(metavar="S", help="Draw the same again.")] = None,
+    seed: SeedOption = None,
     config: ConfigOption = None,
     base: BaseOption = None,
     tree: TreeOption = None,
 ) -> None:
     """Look for programs that execute more of mm/, and say how much is executed.
 
-    First the programs of the corpus run. Then random ones do, and mixtures of two of the corpus.
-    One that executes a block of code that none before it did is made shorter and kept, until the
-    time is over or Ctrl-C is pressed. The table names for each object how many of its functions,
-    bytes of functions and blocks are executed. A block is code without a jump, and code that runs
-    only at boot is left out.
+    The corpus is a folder of programs of system calls, each of which executes code that the others
+    do not. First its programs run. Then random programs run, and mixtures of two of the corpus,
+    until the time is over or Ctrl-C is pressed. A program that executes new code is made as short
+    as possible and kept in the corpus. The table has for each object file how many of its
+    functions, bytes of functions and blocks were executed. A block is a piece of code without a
+    branch. Code that runs only at boot is left out.
 
     Exit status: 0 nothing is wrong, 5 a program of the corpus finds something wrong.
     """

@@ -16,7 +16,15 @@ import typer
 
 from ream.cli import complete
 from ream.cli.app import JsonOption, RunsOption, app, runs_dir
-from ream.cli.page import HTML, ForceOption, PagedShown, html_option, place_of, write_sheet
+from ream.cli.page import (
+    HTML,
+    ForceOption,
+    PagedShown,
+    check_force,
+    html_option,
+    place_of,
+    write_sheet,
+)
 from ream.counted import counted
 from ream.errors import BadUsage
 from ream.nearest import hint
@@ -123,8 +131,7 @@ def history(
     """
     if html is not None and (as_json or pooled or predict):
         raise BadUsage(f"--json, --pooled and --predict have no page; {HTML} lists runs")
-    if force and html is None:
-        raise BadUsage(f"--force is about the file of {HTML}")
+    check_force(html, force=force)
     from ream.experiment import recorded  # noqa: PLC0415
     from ream.history import listing  # noqa: PLC0415
     from ream.history.choose import chosen  # noqa: PLC0415
@@ -268,15 +275,12 @@ def compare(
     rows: Annotated[
         bool, typer.Option("--rows", help="Print each row, with the interval of each run.")
     ] = False,
-    force: Annotated[
-        bool,
-        typer.Option(
-            "--force",
-            help="Compare the runs even if they are not alike; let --html replace a file.",
-        ),
+    unlike: Annotated[
+        bool, typer.Option("--unlike", help="Compare the runs even if they are not alike.")
     ] = False,
     as_json: JsonOption = False,
     html: Annotated[str | None, html_option("compare.html")] = None,
+    force: ForceOption = False,
     runs_in: RunsOption = None,
 ) -> None:
     """Compare runs side by side, and pool their ratios, but never their times.
@@ -292,13 +296,14 @@ def compare(
     """
     if as_json and html is not None:
         raise BadUsage(f"--json and {HTML} are two answers; ask for one of them")
+    check_force(html, force=force)
     from ream.history import comparison  # noqa: PLC0415
     from ream.history.compare import compare as side_by_side  # noqa: PLC0415
     from ream.record.record import Record  # noqa: PLC0415
 
     path = None if html is None else place_of(html, "compare.html", force=force)
     runs = runs_dir(runs_in)
-    found = side_by_side([Record.load(one, runs) for one in records], force=force)
+    found = side_by_side([Record.load(one, runs) for one in records], unlike=unlike)
     if html is not None:
         from ream.history.sheets import of_compared  # noqa: PLC0415
 

@@ -81,8 +81,8 @@ def judge(
             metavar="M",
             min=0,
             max=24 * 60,
-            help="How long it may take once all is compiled; three tenths of it at least are for"
-            " timing, also if compiling took longer. 0: time nothing.",
+            help="Minutes for the judgement once all is compiled. At least three tenths of them are"
+            " for timing rows. 0: time nothing.",
         ),
     ] = 3.0,
     verify_minutes: Annotated[
@@ -92,29 +92,34 @@ def judge(
             min=0,
             max=24 * 60,
             rich_help_panel=NATIVE,
-            help="How long to look for memory that is wrong with random programs and mixtures, in"
-            " all. Half of it is for all of mm/, and a fifth of --minutes follows before rows are"
-            " timed.",
+            help="Minutes to look for memory that is wrong, with random programs and mixtures of"
+            " programs. Half of them are for all of mm/, and a fifth of --minutes follows before"
+            " rows are timed.",
         ),
     ] = 1.0,
     quick: Annotated[
         bool,
         typer.Option(
             "--quick",
-            help="Run programs on all of mm/ alone, which takes a minute or two: no row is"
-            " verified, counted or timed. So it ends with 4 if nothing is wrong.",
+            help="Only run programs on all of mm/, which takes a minute or two. No row is verified,"
+            " counted or timed, so the exit status is 4 if nothing is wrong.",
         ),
     ] = False,
     guests: Annotated[
         bool,
         typer.Option(
             "--vm",
-            help="Also boot debug kernels with and without it, and run the kernel's own tests of"
-            " what it changes in both: an hour the first time, where guests are emulated.",
+            help="Also boot debug kernels without and with the series, and run the kernel's own"
+            " tests of what it changes in both. Where guests are emulated, this takes an hour the"
+            " first time.",
         ),
     ] = False,
     per_patch: Annotated[
-        bool, typer.Option("--per-patch", help="Also count every beginning of the series.")
+        bool,
+        typer.Option(
+            "--per-patch",
+            help="Also count what the first patch alone changes, the first two, and so on.",
+        ),
     ] = False,
     base: BaseOption = None,
     tree: TreeOption = None,
@@ -122,14 +127,16 @@ def judge(
         str | None,
         typer.Option(
             metavar="FILE|NAME",
-            help="Options of both kernels over ours: a file, distro, which is what distributions"
-            " have, running, which is what this machine's kernel has, or debug, which is the"
+            help="Configure both kernels with more options: those of a file; distro, those of"
+            " distributions; running, those of the kernel that this machine runs; or debug, the"
             " kernel's own assertions.",
         ),
     ] = None,
     base_ref: Annotated[
         str | None,
-        typer.Option(metavar="REV", help="With --tree: the commit of it that the series is for."),
+        typer.Option(
+            metavar="REV", help="With --tree: the commit of that tree to which the series applies."
+        ),
     ] = None,
     from_: Annotated[
         str | None,
@@ -141,7 +148,11 @@ def judge(
     ] = None,
     to: Annotated[
         str | None,
-        typer.Option("--to", metavar="KERNEL", help="With --from: to this one."),
+        typer.Option(
+            "--to",
+            metavar="KERNEL",
+            help="With --from: the version or source that is upgraded to.",
+        ),
     ] = None,
     version: Annotated[
         int | None,
@@ -159,12 +170,14 @@ def judge(
     letter: Annotated[
         Path | None,
         typer.Option(
-            "--letter", metavar="FILE", help="Also write the answer to the series, as a mail."
+            "--letter", metavar="FILE", help="Also write the answer as a mail, to send to the list."
         ),
     ] = None,
     by: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help="With --letter: whose Tested-by it has, with address."),
+        typer.Option(
+            metavar="NAME", help="With --letter: name and address for its Tested-by line."
+        ),
     ] = None,
     html: Annotated[
         Path | None,
@@ -175,7 +188,7 @@ def judge(
         typer.Option(
             "--markdown",
             metavar="FILE",
-            help="Also write it as Markdown, for the summary of a job.",
+            help="Also write the answer as Markdown, for the summary of a CI job.",
         ),
     ] = None,
     junit: Annotated[
@@ -190,7 +203,8 @@ def judge(
         ),
     ] = False,
     once: Annotated[
-        bool, typer.Option("--once", help="With --watch: end when all that is there is judged.")
+        bool,
+        typer.Option("--once", help="With --watch: judge the mailboxes that are there, and end."),
     ] = False,
     force: Annotated[
         bool,
@@ -210,14 +224,15 @@ def judge(
     `ream judge --tree ~/linux HEAD~3..` judges the last three commits of a git tree, and
     `ream judge v5.mbx` a series as b4 or a mail program saves it.
 
-    First all of mm/ is hosted in a process with and without it, and programs run that execute the
-    changed lines. If one of them is wrong, it is printed as short as possible, and that is all.
-    Then the kernel's objects that experiments host are compiled with and without it and compared
-    function by function. A row is one operation at one size, such as fork-64k. Rows that
-    execute what differs are verified, their instructions are counted, and they are timed in rounds
-    with the kernel without it, those that are affected most first. The page has one sentence and
-    one line for each row, regressions first. The series is built and run as your user: what runs is
-    confined to its own files and threads, and kbuild has no network and writes where it builds.
+    First all of mm/ is compiled into a program, without and with the series, and programs of system
+    calls run that execute the changed lines. If the series does something wrong in one of them,
+    that one is printed, as short as possible, and the judgement ends. Then the kernel's objects are
+    compiled without and with the series and compared function by function. A row is one operation
+    at one size, such as fork-64k. Rows that execute changed functions are verified, their
+    instructions are counted, and they are timed beside the kernel without the series, those that
+    change most first. The answer is one sentence, and a line for each row, regressions first. The
+    series is built and run as your user: what runs is confined to its own files and threads, and
+    kbuild has no network and writes only where it builds.
 
     Exit status: 0 no regression, and each row would have shown one: by its counts, or since a copy
     slowed by 5 % was found slower; 1 a row is slower or, where its time does not decide, executes

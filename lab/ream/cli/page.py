@@ -72,6 +72,12 @@ ForceOption = Annotated[
 ]
 
 
+def check_force(html: str | None, *, force: bool) -> None:
+    """Raise BadUsage for --force without the page that it is about."""
+    if force and html is None:
+        raise BadUsage(f"--force is about the file of {HTML}")
+
+
 def _no_page(word: str) -> BadUsage:
     return BadUsage(f"{HTML} {word}: FILE must end in .html; {HTML}={word} writes any name")
 

@@ -28,8 +28,8 @@ ConfigOption = Annotated[
     typer.Option(
         "--config",
         metavar="FILE|NAME",
-        help="Options of the kernel's configuration over ours: a file, distro, or debug, which is"
-        " the kernel's own assertions.",
+        help="Configure the kernel with more options: those of a file; distro, those of"
+        " distributions; or debug, the kernel's own assertions.",
     ),
 ]
 
@@ -78,7 +78,7 @@ def run_program(
     withhold: Annotated[
         bool,
         typer.Option(
-            "--withhold", help="Note what is wrong in the list of alarms that are not shown."
+            "--withhold", help="Put what is found wrong on the list of alarms that are not shown."
         ),
     ] = False,
     checks: Annotated[
@@ -91,7 +91,8 @@ def run_program(
     against_base: Annotated[
         bool,
         typer.Option(
-            "--against-base", help="Run it without the series, too, and say where it differs."
+            "--against-base",
+            help="Also run the program without the series, and name the first step that differs.",
         ),
     ] = False,
     series: SeriesOption = None,

@@ -25,7 +25,15 @@ from ream.cli.app import (
 )
 from ream.cli.continued import QuietOption
 from ream.cli.helped import HelpAllOption
-from ream.cli.page import HTML, ForceOption, PagedSectioned, html_option, place_of, write_sheet
+from ream.cli.page import (
+    HTML,
+    ForceOption,
+    PagedSectioned,
+    check_force,
+    html_option,
+    place_of,
+    write_sheet,
+)
 from ream.errors import BadUsage, CannotRunHere, ClaimFails, Inconclusive
 from ream.folders import names
 from ream.paths import cache_dir
@@ -105,8 +113,7 @@ def replicate(
         raise BadUsage(f"--runs {runs_in}: it is for --record; --output names where a run goes")
     if as_json and html is not None:
         raise BadUsage(f"--json and {HTML} are two answers; ask for one of them")
-    if force and html is None:
-        raise BadUsage(f"--force is about the file of {HTML}")
+    check_force(html, force=force)
     show = partial(_print, as_json=as_json, rows=rows)
     if html is not None:  # asked before hours of measuring
         path = place_of(html, "replicate.html", force=force)

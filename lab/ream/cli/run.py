@@ -138,8 +138,8 @@ def run(
         typer.Option(
             metavar="FILE|NAME",
             rich_help_panel=OTHER,
-            help="Options of the kernel's configuration over ours: a file, or distro, which is what"
-            " distributions have, or running, which is what this machine's kernel has.",
+            help="Configure the kernel with more options: those of a file; distro, those of"
+            " distributions; or running, those of the kernel that this machine runs.",
         ),
     ] = None,
     compiler: Annotated[
@@ -212,7 +212,7 @@ def run(
     verbose: VerboseOption = False,
     _help_all: HelpAllOption = False,
 ) -> None:
-    """Measure an experiment here: before, technique and ours side by side, every sample verified.
+    """Measure an experiment here: kernels without and with a change, side by side, all verified.
 
     An interrupted or killed run keeps its measurements; --resume continues it.
 

@@ -28,18 +28,18 @@ def gate_counts(
     limit_pct: float,
     *,
     variants: Sequence[str] = (),
-    force: bool = False,
+    unlike: bool = False,
 ) -> Gate:
     """Judge each row and variant of a counted run against a baseline.
 
     A case fails if any quantity has grown by more than limit_pct. variants: only these. Raises
-    BadUsage if a run was timed, if the runs do not measure the same thing (unless `force`), if they
-    are one run, or if neither has a variant of that name.
+    BadUsage if a run was timed, if the runs do not measure the same thing (unless `unlike`), if
+    they are one run, or if neither has a variant of that name.
     """
     refuse_itself(now, baseline)
     ours, theirs = _rows(now), _rows(baseline)
-    if not force:
-        refuse_unlike("check", (now, baseline), "--force judges them all the same")
+    if not unlike:
+        refuse_unlike("check", (now, baseline), "--unlike judges them all the same")
     places = [
         (row, variant)
         for row in dict.fromkeys((*theirs, *ours))

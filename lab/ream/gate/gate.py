@@ -125,17 +125,17 @@ def gate(
     limit_pct: float,
     *,
     variants: Sequence[str] = (),
-    force: bool = False,
+    unlike: bool = False,
 ) -> Gate:
     """Judge each row and variant of a run against a baseline.
 
     variants: only these; by default all except second copies. Raises BadUsage if the runs do not
-    measure the same thing (unless `force`), if they are one run, or if there is no variant of that
+    measure the same thing (unless `unlike`), if they are one run, or if there is no variant of that
     name or no ratio at all.
     """
     refuse_itself(now, baseline)
-    if not force:
-        refuse_unlike("check", (now, baseline), "--force judges them all the same")
+    if not unlike:
+        refuse_unlike("check", (now, baseline), "--unlike judges them all the same")
     ours, theirs = ratios_of(now), ratios_of(baseline)
     for record, ratios in ((now, ours), (baseline, theirs)):
         if not ratios:

@@ -81,19 +81,19 @@ class Compared:
     """By run, the rows that other runs have and this one lacks."""
 
 
-def compare(records: Sequence[Record], *, force: bool = False) -> Compared:
+def compare(records: Sequence[Record], *, unlike: bool = False) -> Compared:
     """Compare runs, in the order given.
 
     Raises BadUsage for fewer than two runs, for a repeated run, for runs without any ratio, and,
-    unless `force`, for runs that do not measure the same thing.
+    unless `unlike`, for runs that do not measure the same thing.
     """
     names = [run_id(record) for record in records]
     if len(records) < LEAST:
         raise BadUsage(f"it takes two runs to compare, there is {len(records)}")
     if twice := [name for name in dict.fromkeys(names) if names.count(name) > 1]:
         raise BadUsage(f"{twice[0]} is named twice: a run agrees with itself")
-    if not force:
-        pool.refuse_unlike("compare", records, "--force compares them all the same")
+    if not unlike:
+        pool.refuse_unlike("compare", records, "--unlike compares them all the same")
     ratios = [ratios_of(record) for record in records]
     if not any(ratios):
         raise BadUsage(f"none of {', '.join(names)} has a ratio to before: nothing to compare")

@@ -18,7 +18,7 @@ from ream.kernel.same_text import undecided_files
 from ream.kernel.series import Patch
 from ream.kernel.source import Tree
 from ream.kernel.uncompiled import naming_the_patch
-from ream.kernel.variant import HOME, assemble
+from ream.kernel.variant import HOME, assemble, compiled_for
 from ream.paths import KERNEL_REACH
 from ream.stage.bench import fragments_of, held, objects
 from ream.stage.hosted import Hosted, programs_of
@@ -159,7 +159,9 @@ def _compiled(
     listed = [one for folder in folders for one in objects(folder)]
     names = [one.name for one in held(listed, place) if not one.name.startswith(f"{HOME}/")]
     with naming_the_patch(kernel.patches, place):
-        return place, build_objects(place, [*dict.fromkeys((*names, LAYOUT))], step=step)
+        named = compiled_for(kernel.tree, kernel.patches, "the rows of experiments")
+        wanted = [*dict.fromkeys((*names, LAYOUT))]
+        return place, build_objects(place, wanted, step=step, named=named)
 
 
 def _differing(

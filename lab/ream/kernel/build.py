@@ -6,15 +6,18 @@ import json
 import os
 import re
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import closing
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
-from ream.command import Command, perform, require, run
-from ream.counted import counted
+from ream.command import Command, require, run, stream
 from ream.errors import BadUsage, CannotRunHere, ReamError
 from ream.kernel import confine, store
 from ream.kernel.arch import X86_64, Arch, Target, arch_of
 from ream.kernel.cache import Step, disk_faults, locked
+from ream.progress import counting
 
 CONFIGURE_S = 120.0
 PREPARE_S = 600.0
@@ -61,6 +64,13 @@ _IF = re.compile(r"\s*# with(?P<out>out)? (?P<name>\w+)$", re.MULTILINE)
 
 GREP_S = 60.0
 
+
+_COMPILES = re.compile(r"  (?:CC|AS)(?: +\[M\])? +(?!/)\S+\.o$")
+"""A line in which kbuild says that it compiles an object now; of its own tools it gives the whole
+path."""
+
+_WOULD_COMPILE = re.compile(r"echo '" + _COMPILES.pattern.removesuffix("$"))
+"""The same in the commands that it would run."""
 
 ARCH = "ream.arch"
 """In the build directory: the name of the architecture that it is for, if that is not x86-64."""
@@ -222,16 +232,19 @@ def plan_objects(variant_tree: Path, targets: Sequence[str]) -> tuple[Command, .
     once = [target for target in targets if target not in twice]
     plan = []
     if once:
-        plan.append(make(variant_tree, once, deadline_s=COMPILE_S))
+        plan.append(make(variant_tree, once, deadline_s=COMPILE_S, talks=True))
     if twice:
-        plan.append(make(variant_tree, twice, deadline_s=COMPILE_S, nr_jobs=1))
+        plan.append(make(variant_tree, twice, deadline_s=COMPILE_S, nr_jobs=1, talks=True))
     return tuple(plan)
 
 
-def build_objects(variant_tree: Path, targets: Sequence[str], *, step: Step) -> dict[str, Path]:
+def build_objects(
+    variant_tree: Path, targets: Sequence[str], *, step: Step, named: str = "parts of a kernel"
+) -> dict[str, Path]:
     """Build objects of an assembled variant; "mm/mm_init.o" -> where it is.
 
-    What was built before is not built again: the tree never changes after `assemble`.
+    named: what they are, for people, as in "6.12.117 for fork". What was built before is not built
+    again: the tree never changes after `assemble`.
     Raises ReamError with the compiler's first error, CannotRunHere if the disk is full.
     """
     objects = {target: variant_tree / BUILD / target for target in targets}
@@ -240,10 +253,36 @@ def build_objects(variant_tree: Path, targets: Sequence[str], *, step: Step) -> 
         built = _built(entry)
         missing = [name for name, path in objects.items() if name not in built or not path.exists()]
         if missing:
-            step(f"compiling {counted(len(missing), 'object')}")
-            perform(plan_objects(variant_tree, missing))
+            plan = plan_objects(variant_tree, missing)
+            total = partial(_nr_objects, plan, [objects[name] for name in missing])
+            with counting(step, f"compiling {named}", "object", total) as done:
+                for command in plan:
+                    _make(command, done)
             (entry / BUILT).write_text(json.dumps(sorted(built | set(missing))))
     return objects
+
+
+def _make(command: Command, done: Callable[[], None]) -> None:
+    """Run make; done() follows each object that it compiles."""
+    with closing(stream(command)) as lines:
+        for line in lines:
+            if _COMPILES.match(line):
+                done()
+
+
+def _nr_objects(plan: Sequence[Command], targets: Iterable[Path]) -> int | None:
+    """How many objects a plan compiles; None if the tree has others of all of them.
+
+    Those were cloned, and make finds out which are too old: to ask it first would take as long as
+    to compile few of them again. None, too, if it cannot say: the build itself tells why.
+    """
+    if all(path.exists() for path in targets):
+        return None
+    try:
+        said = "\n".join(run(replace(one, argv=(*one.argv, "--dry-run"))) for one in plan)
+    except ReamError:
+        return None
+    return len(_WOULD_COMPILE.findall(said))
 
 
 def _built(entry: Path) -> set[str]:

@@ -551,6 +551,12 @@ def _sha256(file: Path) -> str:
     return hashlib.sha256(file.read_bytes()).hexdigest()
 
 
+def compiled_for(tree: Tree, patches: Sequence[Patch], purpose: str) -> str:
+    """What is compiled for which purpose, in few words, for people."""
+    changed = f" with {what(patches)}" if patches else ""
+    return f"{tree.version}{changed} for {purpose}"
+
+
 def what(patches: Sequence[Patch]) -> str:
     """Patches in few words, for people."""
     if not patches:

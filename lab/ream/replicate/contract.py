@@ -12,7 +12,7 @@ from ream.measure.verdict import CONTROLS
 from ream.replicate.counts import Counts
 from ream.replicate.defence import defence
 from ream.replicate.outcome import Line, Replication
-from ream.replicate.render import WORDS
+from ream.replicate.rule import WORDS
 from ream.replicate.why import bound, differences, same_measurements
 
 SCHEMA = 1

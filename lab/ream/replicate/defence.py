@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from ream.counted import counted
 from ream.measure.verdict import Word
 from ream.replicate.outcome import Line, Replication
+from ream.replicate.rule import counted_words
 from ream.report.shared import alike, together
 
 _MEANS: Mapping[Word, str] = {
@@ -45,6 +46,14 @@ def defence(replication: Replication) -> str:
         )
     if word == "modelled":
         return f"no word is for or against the device: {_most(replication.deciding, word)}"
+    if replication.too_few:
+        tried = [line for line in replication.deciding if line.tried]
+        words = counted_words(line.judged.word for line in tried)
+        return (
+            f"no word is for or against the table, because {len(tried)} of"
+            f" {counted(len(replication.deciding), 'claim')} could be tried ({words}), and it takes"
+            f" half of them: {_most(replication.deciding, 'not-run')}"
+        )
     if word == "inconclusive":
         return f"no word is for or against the table: {_most(replication.deciding, word)}"
     tried = [line for line in replication.deciding if line.tried]

@@ -34,7 +34,7 @@ from ream.record.record import Record
 from ream.replicate.claims import Claim, Fit, claims, fits, takes
 from ream.replicate.counts import Counts, counts_of
 from ream.replicate.plan import needs_kvm
-from ream.replicate.rule import Judged, table_word
+from ream.replicate.rule import Judged, table_word, too_few
 from ream.replicate.untried import Untried, untried
 from ream.report.contract import Comparison, Fill, Ratio, Result, RowResult, Summary
 from ream.report.explain import parts_of
@@ -251,6 +251,11 @@ class Replication:
     def word(self) -> Word:
         """The verdict on the whole table, by the rule in replicate.rule."""
         return table_word(line.judged for line in self.compared)
+
+    @property
+    def too_few(self) -> bool:
+        """Whether some claims could be tried, but too few for a word that supports the table."""
+        return self.word == "inconclusive" and too_few(line.judged for line in self.compared)
 
     @property
     def compared(self) -> tuple[Line, ...]:

@@ -3,7 +3,7 @@
 
 import textwrap
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from ream.counted import counted
@@ -13,6 +13,7 @@ from ream.published import NS, RATIO_UNIT
 from ream.replicate.claims import Claim
 from ream.replicate.defence import defence
 from ream.replicate.outcome import Line, Replication
+from ream.replicate.rule import counted_words
 from ream.replicate.why import NOT_SAID, PART, Bound, bound, differences, same_measurements
 from ream.report.explain import parts_of
 from ream.report.grid import RATE
@@ -45,9 +46,6 @@ NUMBER = 11
 """Width of a number in the table of bounds."""
 LEAST = 0.1
 """Below it four digits of a value measured here need more than its column has."""
-WORDS: tuple[Word, ...] = (
-    "agrees", "stronger", "weaker", "contradicts", "inconclusive", "modelled", "not-run",
-)  # fmt: skip
 
 NOT_RUN: Word = "not-run"
 CONTROL = "a control: it claims less than 10 %, and does not decide about the table"
@@ -479,13 +477,9 @@ def verdict_words(replication: Replication) -> str:
         f"{replication.word}: {words}; {tried or 'none'} of {len(deciding)}"
         f" {which} could be tried{' without a model of the device' if modelled else ''}"
     )
+    if replication.too_few:
+        said += ", fewer than half, which is too few for a verdict on the table"
     return f"{said}; {_controls(controls)}" if controls else said
-
-
-def counted_words(words: Iterable[Word]) -> str:
-    """How often there is each verdict."""
-    number = Counter(words)
-    return ", ".join(f"{number[word]} {word}" for word in WORDS if number[word])
 
 
 def _controls(controls: Sequence[Line]) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from ream.counted import counted
 from ream.replicate import render
 from ream.replicate.outcome import Replication
+from ream.replicate.rule import counted_words
 from ream.replicate.why import same_measurements
 from ream.report.html.sheet import Fact, Part, Sheet
 from ream.report.html.tables import NONE, HtmlTable
@@ -13,7 +14,7 @@ from ream.report.html.tables import NONE, HtmlTable
 
 def of_tables(replications: Sequence[Replication]) -> Sheet:
     """Published tables with what was measured here, and the verdict on each."""
-    words = render.counted_words(one.word for one in replications)
+    words = counted_words(one.word for one in replications)
     once = "rest on the same measurement, and are one piece of evidence"
     return Sheet(
         title="Published tables, measured here",

@@ -31,7 +31,7 @@ from ream.program.live import NOTHING_LIVE, Beside, beside_live
 from ream.program.ran import Rig, computer_folder
 from ream.program.step import Program, measured_line
 from ream.program.text import parse
-from ream.progress import Reporter
+from ream.progress import Reporter, labelled
 from ream.record.machine import conditions, take_snapshot
 from ream.record.record import RecordWriter
 from ream.session.counting import count_facts
@@ -169,14 +169,10 @@ def _parts(request: Request, tree: Tree, *, work: Path, reporter: Reporter) -> d
                 computer_folder(),
                 cache=request.cache,
                 work=work / variant.name,
-                step=partial(_say, reporter, variant.name),
+                step=labelled(reporter.step, f"{shown(variant.name)}: "),
             )
         found[variant.name] = built[content]
     return found
-
-
-def _say(reporter: Reporter, name: str, text: str) -> None:
-    reporter.step(f"{shown(name)}: {text}")
 
 
 def _linker(parts: Mapping[str, Parts], request: Request, work: Path, reporter: Reporter) -> Link:

@@ -15,9 +15,10 @@ from ream.kernel.cache import Step
 from ream.kernel.probes import SUFFIX
 from ream.kernel.source import Tree
 from ream.kernel.uncompiled import naming_the_patch
-from ream.kernel.variant import HOME, assemble
+from ream.kernel.variant import HOME, assemble, compiled_for
 from ream.measure.plan import Launch
 from ream.paths import KERNEL_CONFIG, KERNEL_MODULES, NATIVE
+from ream.progress import labelled
 from ream.stage.confine import Confinement, build_confinement
 from ream.stage.link import (
     ARCH_SIDE,
@@ -300,10 +301,7 @@ def _compile(  # noqa: PLR0917
     step: Step,
 ) -> _Compiled:
     """Build a variant's objects; what is being done is said with its name."""
-
-    def say(text: str) -> None:
-        step(f"{shown(variant.name)}: {text}")
-
+    say = labelled(step, f"{shown(variant.name)}: ")
     arch = source.setup.target
     place = assemble(
         source,
@@ -316,7 +314,8 @@ def _compile(  # noqa: PLR0917
     )
     own = (*_always(folder, arch), *held(objects(folder, arch), place, arch))
     with naming_the_patch(variant.patches, place):
-        made = build_objects(place, [one.name for one in own], step=say)
+        named = compiled_for(source, variant.patches, folder.name)
+        made = build_objects(place, [one.name for one in own], step=say, named=named)
     return place / BUILD, own, made
 
 

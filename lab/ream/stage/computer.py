@@ -26,7 +26,7 @@ from ream.kernel.probes import SUFFIX
 from ream.kernel.series import Patch
 from ream.kernel.source import Tree
 from ream.kernel.uncompiled import naming_the_patch
-from ream.kernel.variant import HOME, assemble
+from ream.kernel.variant import HOME, assemble, compiled_for
 from ream.paths import KERNEL_CONFIG, KERNEL_MODULES, NATIVE
 from ream.stage.confine import Confinement
 from ream.stage.fault import pieces
@@ -307,7 +307,8 @@ def build_parts(
     its = listed(folder, place)
     wanted = [*its.folders, *its.objects, *its.as_needed, f"{HOME}/"]
     with naming_the_patch(patches, place):
-        build_objects(place, wanted, step=step)
+        named = compiled_for(tree, patches, folder.name)
+        build_objects(place, wanted, step=step, named=named)
     step("linking")
     return replace(_parts(place, its, folder, work), boot=tree.setup.boot)
 

@@ -20,6 +20,7 @@ from ream.kernel.arch import X86_64, Arch
 from ream.kernel.build import compiler_version
 from ream.kernel.cache import Step, appearing, disk_faults, locked, long_ago, prune, stamp_of, touch
 from ream.paths import NATIVE
+from ream.progress import counting
 from ream.stage.confine import Confinement
 from ream.stage.interrupts import without_interrupt_flag
 
@@ -265,8 +266,14 @@ def build_host(folder: Path, *, cache: Path, step: Step, arch: Arch = X86_64) ->
     with disk_faults(cache, "compiling the program around the kernels"), locked(entry, step):
         if stamp_of(entry) is None:
             prune(entry.parent, unused_since=long_ago())
-            with appearing(entry, dict) as place, ThreadPoolExecutor() as at_once:
-                list(at_once.map(lambda source: compiled(source, place), sources))
+            doing = f"compiling the program around the kernels of {folder.name}"
+            with (
+                appearing(entry, dict) as place,
+                counting(step, doing, "object", lambda: len(sources)) as done,
+                ThreadPoolExecutor() as at_once,
+            ):
+                for _ in at_once.map(lambda source: compiled(source, place), sources):
+                    done()
         touch(entry)
     return tuple(entry / _object_of(source) for source in sources)
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 from ream.counted import counted
-from ream.errors import BadUsage
+from ream.errors import BadUsage, CannotRunHere
 from ream.experiment.shape import RUNNING
 from ream.measure.plan import drawn_order
 from ream.measure.sample import Sample
@@ -56,6 +56,9 @@ class Visits:
     """A folder where programs may run."""
     step: Step
     recall: Recall = do_anew
+    lost: dict[int, str] | None = None
+    """Sizes of folios, in KiB, that memory could not be mapped in, each with the reason: they are
+    not visited again, and the others are. None: the first of them ends all visits."""
 
 
 @dataclass(frozen=True)
@@ -215,7 +218,8 @@ def visited(
     """Launch, round and what it said of every run of a program, a process for each size and round.
 
     Only during one are settings changed: none is while the caller has what it said. Raises what
-    building and running it raise. It never outlives this iterator.
+    building and running it raise; sizes that memory cannot be mapped in may be in visits.lost
+    instead. It never outlives this iterator.
     """
     launches, seed, work, step = visits.launches, visits.seed, visits.work, visits.step
     order = visit_order(folio_kib, rounds=rounds, launches=launches, seed=seed)
@@ -236,6 +240,8 @@ def visited(
     offered = offered_kib() if os.geteuid() == 0 else ()
     with sole_door(say=step, wait_s=WAIT_S) as door:
         for launch, number, kib in order:
+            if kib in (visits.lost or ()):
+                continue
             argv = [str(program), *words_of(launch, number, kib)]
 
             def visit(argv: Sequence[str] = argv, kib: int = kib) -> str:
@@ -243,7 +249,14 @@ def visited(
                     return run_workload(argv, work, deadline_s)
 
             name_of_visit = " ".join((workload.name, *options, f"{kib} KiB, {launch}.{number}"))
-            said = visits.recall(name_of_visit, visit)
+            try:
+                said = visits.recall(name_of_visit, visit)
+            except CannotRunHere as cause:
+                if visits.lost is None:
+                    raise
+                step(f"folios of {kib} KiB are left out: {cause}")
+                visits.lost[kib] = str(cause)
+                continue
             if redone := nr_redone(said):
                 step(
                     f"folios of {kib} KiB: {counted(redone, 'mapping')} not as wanted, and made"

@@ -20,7 +20,7 @@ from ream.judge.judgement import (
 )
 from ream.judge.question import Question
 from ream.judge.reach import shortened
-from ream.judge.unexamined import unexamined
+from ream.judge.unexamined import unexamined, unexecuted
 from ream.kernel.variant import try_to_apply
 from ream.plain import plain
 from ream.report.contract import Ratio
@@ -344,6 +344,8 @@ def _head(its: Judgement) -> Iterator[str]:
     yield from _said("judgement", sentence(its))
     if its.whole is not None:
         yield from _said("all of mm/", its.whole.words())
+        for text in unexecuted(its.whole):
+            yield from _said("", text)
         if its.whole.differs:
             yield from _said("", its.whole.differs)
             yield from _program(its.whole.differing)

@@ -115,3 +115,10 @@ def test_a_quick_judgement_says_first_whether_anything_executed_the_change() -> 
         assert f"Undecided: {said}, and" in sentence(judgement(whole=its, reach=None))
     none = judgement(whole=replace(SEEN, functions=()), reach=None)
     assert "Undecided: it changes no function that is hosted, and" in sentence(none)
+
+
+def test_a_judgement_says_that_more_rows_are_timed_in_more_minutes() -> None:
+    known = operation("fork-4k", timed=timed(1.0, "equal", 1.01))
+    said = sentence(judgement(known, operation("fork-64k", counted=counted())))
+    assert "1 of 2 rows timed, and more of them with more --minutes: an effect of 2.0" in said
+    assert "1 of 1 row timed: an effect of 2.0" in sentence(judgement(known))

@@ -264,7 +264,9 @@ def _sees(its: Judgement) -> str | None:
         return f"Nothing was timed; {how} times rows." if names else None
     (low, at_low), (high, at_high) = min(sizes), max(sizes)
     rest = "" if len(sizes) == 1 else f" to {per_cent(high - 1)} ({at_high})"
-    timed = f"{len(sizes)} of {counted(len(its.operations), 'row')} timed"
+    nr_rows = len(its.operations)
+    timed = f"{len(sizes)} of {counted(nr_rows, 'row')} timed"
+    timed += "" if len(sizes) == nr_rows else ", and more of them with more --minutes"
     return f"{timed}: an effect of {per_cent(low - 1)} ({at_low}){rest} is found nine times of ten."
 
 

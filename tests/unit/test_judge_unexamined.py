@@ -51,6 +51,11 @@ def test_five_lines_that_no_program_executed_are_named_and_the_rest_is_counted()
     assert said[-1] == "nor were 2 further changed lines, which --json has"
 
 
+def test_one_further_line_is_one() -> None:
+    said = [*unexecuted(replace(SEEN, unexecuted=lines(10, 11)))]
+    assert said[-1] == "nor was 1 further changed line, which --json has"
+
+
 def test_of_a_series_that_is_wrong_lines_that_nothing_executed_are_not_told() -> None:
     wrong = Wrong("mm", ("after `p0 munmap a`: frame 0x10 is lost",))
     assert [*unexecuted(replace(SEEN, unexecuted=lines(10), wrong=wrong))] == []

@@ -32,8 +32,9 @@ def unexecuted(its: Examined | None) -> Iterator[str]:
     first = [one for one in lines if (one.file, one.line) not in follows]
     for one in first[:MOST_LINES]:
         yield f"{one.file}:{one.line} was not executed by any program: {one.text}"
-    if (nr_more := len(lines) - len(first[:MOST_LINES])) > 0 and lines:
-        yield f"nor were {counted(nr_more, 'further changed line')}, which --json has"
+    if nr_more := len(lines) - len(first[:MOST_LINES]):
+        verb = "was" if nr_more == 1 else "were"
+        yield f"nor {verb} {counted(nr_more, 'further changed line')}, which --json has"
 
 
 def unexamined(its: Judgement) -> Iterator[str]:

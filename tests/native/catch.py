@@ -98,7 +98,9 @@ def row(
         its |= {"executed": len(aim.executed(target.functions))}
         attempts = aim.attempts(target, asked.seed)
         watched = Watched(base, {number: aim.code.blocks[number] for number in target.blocks})
-        found = search(watched, series, attempts, within_s=asked.seconds, now=cpu_s).found
+        found = search(
+            watched, Watched(series, {}), attempts, within_s=asked.seconds, now=cpu_s
+        ).found
         its["met"] = len(attempts.met)
         if found is not None:
             its |= {"origin": found.attempt.origin, "after_s": round(found.after_s, 2)}

@@ -104,7 +104,7 @@ def test_programs_that_execute_a_change_run_first_and_find_no_fault_in_the_base(
     assert [one for one in origins if one in reaching] == reaching[:CORPUS_AT_ONCE]
     assert sum(one.startswith("near ") for one in origins) > CORPUS_AT_ONCE
     watched = Watched(rig, {number: code.blocks[number] for number in target.blocks})
-    searched = search(watched, rig, aim.attempts(target, seed=1), within_s=SEARCH_S)
+    searched = search(watched, Watched(rig, {}), aim.attempts(target, seed=1), within_s=SEARCH_S)
     assert searched.found is None
     assert searched.nr_programs > CORPUS_AT_ONCE
     again = Aim.of(rig, code, Corpus.load(FOLDER), tmp_path)  # from the cache

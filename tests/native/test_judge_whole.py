@@ -75,6 +75,19 @@ def test_lines_that_move_change_nothing_though_assertions_have_their_numbers(rea
     assert "Nothing changes: each file that it touches compiles to the same code" in ran.out
 
 
+def test_a_line_that_no_program_executes_is_named_though_others_of_its_hunk_are(ream) -> None:
+    ran = ream(
+        *("judge", str(PATCHES / "line-unexecuted.patch"), "--quick"),
+        *("--verify-minutes", "0.1", "--json"),
+    )
+    assert ran.code == 4, ran.err
+    whole = json.loads(ran.out)["whole"]
+    assert whole["missed"] == []
+    assert whole["unexecuted"] == [
+        {"file": "mm/memory.c", "line": 971, "text": "count_vm_events(PGFREE, nr);"}
+    ]
+
+
 def test_code_that_no_experiment_hosts_is_counted_by_programs(ream) -> None:
     twice = EXPERIMENTS / "mm/tests/native/patches/vmalloc-twice.patch"
     quick = ("--minutes", "0", "--verify-minutes", "0.1", "--json")

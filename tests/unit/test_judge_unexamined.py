@@ -4,9 +4,10 @@
 from dataclasses import replace
 
 from judge_world import FORK, counted, judgement, operation, reach, timed
-from ream.judge.judgement import Examined, Wrong
+from ream.judge import html, markdown
+from ream.judge.judgement import Examined, SourceLine, Wrong
 from ream.judge.page import render, sentence
-from ream.judge.unexamined import NEVER, UNREACHED, unexamined
+from ream.judge.unexamined import NEVER, UNREACHED, unexamined, unexecuted
 
 SEEN = Examined(("zap_pte_range",), 4, 4, 200, 9000)
 
@@ -19,6 +20,51 @@ def test_changed_places_that_no_program_executes_are_named() -> None:
     assert said[0].endswith("mm/memory.c:13, …")
     assert said[1:] == ["the time of 1 of 1 row", UNREACHED, NEVER]
     assert render(its).replace("\n" + " " * 11, " ").endswith(f"{'; '.join(said)}\n")
+
+
+def lines(*numbers: int) -> tuple[SourceLine, ...]:
+    return tuple(SourceLine("mm/memory.c", number, f"text <{number}>") for number in numbers)
+
+
+def test_lines_that_no_program_executed_are_named_by_the_first_of_each_few() -> None:
+    its = replace(SEEN, unexecuted=lines(10, 11, 12, 20))
+    said = [*unexecuted(its)]
+    assert said == [
+        "mm/memory.c:10 was not executed by any program: text <10>",
+        "mm/memory.c:20 was not executed by any program: text <20>",
+        "nor were 2 further changed lines, which --json has",
+    ]
+    judged = judgement(whole=its, reach=None)
+    shown = render(judged).replace("\n" + " " * 11, " ")
+    assert all(text in shown for text in said)
+    assert "- mm/memory.c:10 was not executed by any program: text &lt;10>" in markdown.render(
+        judged
+    )
+    page = html.render(judged)
+    assert "<dt>Not executed</dt><dd>mm/memory.c:10 was not executed by any program: text" in page
+    assert page.count("was not executed by any program") == 2
+
+
+def test_five_lines_that_no_program_executed_are_named_and_the_rest_is_counted() -> None:
+    said = [*unexecuted(replace(SEEN, unexecuted=lines(*range(10, 80, 10))))]
+    assert len(said) == 6
+    assert said[-1] == "nor were 2 further changed lines, which --json has"
+
+
+def test_one_further_line_is_one() -> None:
+    said = [*unexecuted(replace(SEEN, unexecuted=lines(10, 11)))]
+    assert said[-1] == "nor was 1 further changed line, which --json has"
+
+
+def test_of_a_series_that_is_wrong_lines_that_nothing_executed_are_not_told() -> None:
+    wrong = Wrong("mm", ("after `p0 munmap a`: frame 0x10 is lost",))
+    assert [*unexecuted(replace(SEEN, unexecuted=lines(10), wrong=wrong))] == []
+    assert [*unexecuted(None)] == []
+
+
+def test_lines_that_further_programs_execute_are_executed() -> None:
+    first, further = (replace(SEEN, unexecuted=lines(*its)) for its in ((10, 11, 20), (11, 20)))
+    assert first.with_further(further).unexecuted == lines(11, 20)
 
 
 def test_the_configuration_is_told_in_which_alone_the_change_is_compiled() -> None:
@@ -74,3 +120,10 @@ def test_a_quick_judgement_says_first_whether_anything_executed_the_change() -> 
         assert f"Undecided: {said}, and" in sentence(judgement(whole=its, reach=None))
     none = judgement(whole=replace(SEEN, functions=()), reach=None)
     assert "Undecided: it changes no function that is hosted, and" in sentence(none)
+
+
+def test_a_judgement_says_that_more_rows_are_timed_in_more_minutes() -> None:
+    known = operation("fork-4k", timed=timed(1.0, "equal", 1.01))
+    said = sentence(judgement(known, operation("fork-64k", counted=counted())))
+    assert "1 of 2 rows timed, and more of them with more --minutes: an effect of 2.0" in said
+    assert "1 of 1 row timed: an effect of 2.0" in sentence(judgement(known))

@@ -1,9 +1,19 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Which rows of a judgement are timed, and which of them first."""
 
+from collections.abc import Mapping
+
 from judge_world import counted, operation
 from ream.experiment import Experiment, named
-from ream.judge.urgency import FIRST_LAUNCHES, expected_s, rows_in_time, rows_to_try
+from ream.judge.judgement import Operation
+from ream.judge.urgency import (
+    FIRST_LAUNCHES,
+    by_urgency,
+    expected_s,
+    operation_of,
+    rows_in_time,
+    rows_to_try,
+)
 from ream.measure.statistics import LEAST_LAUNCHES
 
 
@@ -20,6 +30,43 @@ def test_rows_that_count_more_are_timed_first() -> None:
     assert chosen(its) == ("fork-64k", "fork-4k")
     assert its.launches == FIRST_LAUNCHES
     assert len(rows_in_time(experiment, known, 1.0, 60.0).rows) == len(known)
+
+
+def test_another_operation_is_timed_before_another_size_of_the_same_one() -> None:
+    """By how much they are affected alone, the first three would all be sizes of one operation."""
+    most = ("refork-4k", "refork-4k-cold", "refork-16k", "fork-4k", "munmap-4k", "fork-64k")
+    experiment = named("fork").at("native").only(most)
+    shares = zip(most, (0.9, 0.8, 0.7, 0.5, 0.05, 0.3), strict=True)
+    known = {name: operation(name, counted=counted(instructions=its)) for name, its in shares}
+    names = ("refork-4k", "fork-4k", "munmap-4k")
+    assert in_order(experiment, known, len(names)) == names
+    assert in_order(experiment, known, 5) == (*names, "refork-4k-cold", "fork-64k")
+
+
+def test_rows_with_equal_counts_come_last_also_of_another_operation() -> None:
+    experiment = named("fork").at("native").only(["fork-4k", "fork-64k", "exit-4k"])
+    known = {
+        "fork-4k": operation("fork-4k", counted=counted(instructions=-0.9)),
+        "fork-64k": operation("fork-64k", counted=counted(instructions=-0.8)),
+        "exit-4k": operation("exit-4k", counted=counted()),
+    }
+    assert in_order(experiment, known, 3) == ("fork-4k", "fork-64k", "exit-4k")
+
+
+def test_the_operation_of_a_row_is_what_stands_before_its_size() -> None:
+    its = {"fork-64k-cold": "fork", "rw-to-none-4k-40KiB": "rw-to-none", "64k-dma-1": "dma"}
+    its |= {
+        "exit": "exit",
+        "munmap-free-4k": "munmap-free",
+        "4k": "4k",
+        "fault-anon-64": "fault-anon",
+    }
+    assert {row: operation_of(row) for row in its} == its
+
+
+def in_order(experiment: Experiment, known: Mapping[str, Operation], nr: int) -> tuple[str, ...]:
+    """The rows that are timed first, as time suffices for so many."""
+    return tuple(row.name for row in by_urgency(experiment, known)[:nr])
 
 
 def minutes_for(experiment: Experiment, *names: str) -> float:

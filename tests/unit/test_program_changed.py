@@ -3,7 +3,7 @@
 
 from pathlib import Path
 
-from ream.program.changed import Hunk, Target, _hunks, _with_code
+from ream.program.changed import Hunk, Target, _with_code, hunks_of
 
 TEXT = "".join(f"line {number}\n" for number in range(1, 31))
 
@@ -12,7 +12,7 @@ def hunks(tmp_path: Path, changed: str) -> list[Hunk]:
     for name, text in (("base", TEXT), ("series", changed)):
         (tmp_path / name).mkdir()
         (tmp_path / name / "memory.c").write_text(text)
-    return list(_hunks(tmp_path / "base", tmp_path / "series", "memory.c"))
+    return list(hunks_of(tmp_path / "base", tmp_path / "series", "memory.c"))
 
 
 def test_a_changed_line_is_where_it_was_and_where_it_is(tmp_path: Path) -> None:
@@ -29,7 +29,7 @@ def test_added_lines_are_behind_the_one_before_them(tmp_path: Path) -> None:
 
 
 def test_a_file_that_only_one_of_both_has_changes_no_line(tmp_path: Path) -> None:
-    assert list(_hunks(tmp_path, tmp_path, "none.c")) == []
+    assert list(hunks_of(tmp_path, tmp_path, "none.c")) == []
 
 
 def test_where_no_changed_line_has_code_the_nearest_ones_are_taken() -> None:

@@ -40,3 +40,26 @@ def test_what_a_process_reads_is_said_once_if_both_ends_of_the_page_are_the_same
     assert decoded(text.format("0x5", "0x5")) == same
     torn = "process 0 reads 0x5 at the beginning and 0x0 at the end in page 0x7, where 0x0 is right"
     assert decoded(text.format("0x5", "0x0")) == torn
+
+
+PAGEMAP = (
+    "/proc/PID/pagemap says 0x8180000000000201{} of 0x1000, where 0x8080000000000000{} is right"
+)
+LOCKED = "0x1000 is locked, and its pages are none that can be: 0x402000"
+PROTECTION = "0x1000 gives its new entries 0x7{}, where its flags allow 0x5{}"
+SCANNED = "PAGEMAP_SCAN says 0xa{} of 0x1000, where 0{} is right"
+
+
+@pytest.mark.parametrize(
+    ("alarm", "names"),
+    [
+        (PAGEMAP, ("soft-dirty, mapped exclusively, present", "soft-dirty, present")),
+        (SCANNED, ("WRITTEN, PRESENT", "none")),
+        (f"{LOCKED}{{}}", ("VM_LOCKED, VM_HUGETLB",)),
+        (PROTECTION, ("present, writable, user, frame 0x0", "present, user, frame 0x0")),
+    ],
+    ids=["pagemap", "scanned", "locked", "protection"],
+)
+def test_flags_of_alarms_have_names(alarm: str, names: tuple[str, ...]) -> None:
+    said = alarm.format(*(f" ({one})" for one in names))
+    assert decoded(alarm.format(*("" for _ in names))) == said

@@ -36,12 +36,17 @@ class Rig:
 
 @dataclass
 class Watched:
-    """The base, whose programs meet one block."""
+    """A computer whose programs all meet one block."""
 
     rig: Any
+    block: int
 
     def run(self, program: Program, checks: Checks) -> tuple[Ran, frozenset[int]]:
-        return self.rig.run(program, checks), frozenset({5})
+        return self.rig.run(program, checks), frozenset({self.block})
+
+
+def both(base: Any, series: Any) -> Any:
+    return Watched(base, 5), Watched(series, 6)
 
 
 class Attempts(list[Attempt]):
@@ -71,9 +76,10 @@ def found(
 ) -> Any:
     clock = iter(range(100))
     limits: Any = {"within_s": within_s, "now": lambda: next(clock)}
-    attempts = Attempts(*(Attempt(f"{seed}", PROGRAM) for seed in range(7, 90)))
-    its: Any = Watched(Rig(base, behind[0])), Rig(series, behind[1]), attempts
-    searched = search(*its, **limits)
+    attempts: Any = Attempts(*(Attempt(f"{seed}", PROGRAM) for seed in range(7, 90)))
+    its = both(Rig(base, behind[0]), Rig(series, behind[1]))
+    searched = search(*its, attempts, **limits)
+    assert searched.met == {6}
     assert len(attempts.learned) >= searched.nr_programs > 0 or searched.found
     return searched.found
 
@@ -89,10 +95,10 @@ def test_an_alarm_that_the_base_raises_is_not_the_series() -> None:
 
 
 def test_an_alarm_of_the_base_does_not_hide_what_comes_behind_it() -> None:
-    both = replace(WRONG, alarms=(*WRONG.alarms, (3, "page 0x7 is not where it was")))
-    its = found([WRONG], [WRONG], behind=(WRONG, both))
-    assert its.ran.alarms == both.alarms[1:]
-    assert found([WRONG], [WRONG], behind=(both, both)) is None
+    more = replace(WRONG, alarms=(*WRONG.alarms, (3, "page 0x7 is not where it was")))
+    its = found([WRONG], [WRONG], behind=(WRONG, more))
+    assert its.ran.alarms == more.alarms[1:]
+    assert found([WRONG], [WRONG], behind=(more, more)) is None
 
 
 def test_the_first_difference_is_what_is_left_without_an_alarm() -> None:
@@ -147,7 +153,7 @@ def test_a_program_that_differs_is_made_short() -> None:
 
 def test_a_program_that_differs_is_offered_to_be_varied_and_can_be_made_short_before() -> None:
     attempts = Attempts(Attempt("7", LONG))
-    all_of: Any = Watched(Forking(RIGHT)), Forking(OTHER), attempts
+    all_of: Any = *both(Forking(RIGHT), Forking(OTHER)), attempts
     its = search(*all_of, within_s=9.0, now=lambda: 0.0)
     assert its.found is not None
     assert (its.found.differs, attempts.differing) == ((2, "rss"), [("7", 2, "rss")])
@@ -157,7 +163,7 @@ def test_a_program_that_differs_is_offered_to_be_varied_and_can_be_made_short_be
 def test_a_program_that_the_computer_lacks_something_for_is_passed_over() -> None:
     programs = (parse("vmalloc 1\n"), LONG)
     attempts = Attempts(*(Attempt(f"{nr}", one) for nr, one in enumerate(programs)))
-    all_of: Any = Watched(Forking(RIGHT)), Forking(WRONG), attempts
+    all_of: Any = *both(Forking(RIGHT), Forking(WRONG)), attempts
     its = search(*all_of, within_s=9.0, now=lambda: 0.0)
     assert its.found is not None
     assert (its.found.attempt.origin, its.nr_programs, its.nr_steps) == ("1", 0, 0)

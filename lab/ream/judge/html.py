@@ -14,6 +14,7 @@ from ream.judge.explain import ABOUT, for_others, names
 from ream.judge.judgement import Judgement
 from ream.judge.pictures import pictures
 from ream.judge.side_by_side import side_by_side
+from ream.judge.unexamined import unexecuted
 from ream.report.html.page import HERE as REPORT
 from ream.report.html.page import environment
 
@@ -77,6 +78,7 @@ def render(its: Judgement) -> str:
         script=_own(SCRIPT),
         about=ABOUT,
         names=[*names(its, ())],
+        unexecuted=[*unexecuted(its.whole)],
     )
 
 

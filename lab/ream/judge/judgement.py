@@ -297,6 +297,15 @@ class Wrong:
         return self.shown or Finding(self.experiment, self.lines[0])
 
 
+@dataclass(frozen=True)
+class SourceLine:
+    """A line of the kernel source with the series, counted from 1."""
+
+    file: str
+    line: int
+    text: str
+
+
 MOST_MISSED = 3
 """Changed lines or functions in a sentence; --json has all of them."""
 
@@ -307,7 +316,8 @@ class Examined:
 
     functions: that it changes or adds. nr_blocks: of the base's code, in lines that it changes; of
     these, programs execute nr_entered. missed: the changed lines, as file:line with the series, of
-    which they execute no block. nr_steps: of the nr_programs that ran and did nothing wrong.
+    which they execute no block. unexecuted: the changed lines that have code with the series which
+    no program executed. nr_steps: of the nr_programs that ran and did nothing wrong.
     differs: where contents, results or state first differ from the base, which is not wrong by
     itself. differing: the program of which that is said, a step a line. same: each file that it
     touches compiles to the same code and data, as far as the computer has it. reached: experiments
@@ -323,6 +333,7 @@ class Examined:
     nr_programs: int = 0
     nr_steps: int = 0
     missed: tuple[str, ...] = ()
+    unexecuted: tuple[SourceLine, ...] = ()
     differs: str | None = None
     differing: str | None = None
     same: bool = False
@@ -347,6 +358,7 @@ class Examined:
             differing=self.differing or its.differing,
             wrong=its.wrong,
             reached=self.reached,
+            unexecuted=tuple(one for one in self.unexecuted if one in its.unexecuted),
         )
 
     def words(self) -> str:
@@ -364,7 +376,7 @@ class Examined:
         where = f"in the configuration {self.config} " if self.config else ""
         what = met if self.nr_blocks else "no line of it"
         said = f"{where}it changes {its}; programs execute {what}"
-        if self.missed:
+        if self.missed and not self.unexecuted:
             said += f" (none at {shortened(self.missed, MOST_MISSED)})"
         done = f"{counted(self.nr_programs, 'program')} of {self.nr_steps:,} steps"
         return said if self.wrong else f"{said}; nothing was wrong in {done}"

@@ -8,7 +8,7 @@ from ream.judge import page
 from ream.judge.explain import for_others
 from ream.judge.html import ENDS
 from ream.judge.judgement import Finding, Judgement, Operation
-from ream.judge.unexamined import unexamined
+from ream.judge.unexamined import unexamined, unexecuted
 from ream.plain import plain, plain_lines
 
 MOST_FUNCTIONS = 2
@@ -62,6 +62,7 @@ def _finding(one: Finding) -> str:
 def _reach(its: Judgement) -> Iterator[str]:
     if its.whole is not None:
         yield f"All of mm/: {its.whole.words()}"
+        yield from unexecuted(its.whole)
     if its.reach is not None:
         yield its.reach.sentence()
         yield from (f"{one}; whatever uses it is compiled anew" for one in its.reach.layout)

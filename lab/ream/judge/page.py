@@ -20,7 +20,7 @@ from ream.judge.judgement import (
 )
 from ream.judge.question import Question
 from ream.judge.reach import shortened
-from ream.judge.unexamined import unexamined
+from ream.judge.unexamined import unexamined, unexecuted
 from ream.kernel.variant import try_to_apply
 from ream.plain import plain
 from ream.report.contract import Ratio
@@ -264,7 +264,9 @@ def _sees(its: Judgement) -> str | None:
         return f"Nothing was timed; {how} times rows." if names else None
     (low, at_low), (high, at_high) = min(sizes), max(sizes)
     rest = "" if len(sizes) == 1 else f" to {per_cent(high - 1)} ({at_high})"
-    timed = f"{len(sizes)} of {counted(len(its.operations), 'row')} timed"
+    nr_rows = len(its.operations)
+    timed = f"{len(sizes)} of {counted(nr_rows, 'row')} timed"
+    timed += "" if len(sizes) == nr_rows else ", and more of them with more --minutes"
     return f"{timed}: an effect of {per_cent(low - 1)} ({at_low}){rest} is found nine times of ten."
 
 
@@ -344,6 +346,8 @@ def _head(its: Judgement) -> Iterator[str]:
     yield from _said("judgement", sentence(its))
     if its.whole is not None:
         yield from _said("all of mm/", its.whole.words())
+        for text in unexecuted(its.whole):
+            yield from _said("", text)
         if its.whole.differs:
             yield from _said("", its.whole.differs)
             yield from _program(its.whole.differing)

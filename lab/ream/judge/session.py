@@ -409,8 +409,9 @@ def _time_one(judging: _Judging, reach: Reach, minutes: float) -> Wrong | None:
         reporter.step(f"{whole.name}: timing {few}{many} for up to {max(left, 0):.1f} minutes")
         if few:
             judging.notes.append(
-                f"{whole.name}: {few}{many} timed, for up to {max(left, 0):.1f} minutes, those that"
-                " count more and then those that are affected most; --minutes gives it more time"
+                f"{whole.name}: {few}{many} timed, for up to {max(left, 0):.1f} minutes: those that"
+                " count more, then each operation once before its other sizes; --minutes gives it"
+                " more time"
             )
         stable = Stable(WITHIN_PCT, MOST_LAUNCHES, max(left, 0.0) * FIRST_SHARE)
         request = asked.request(chosen, _variants(asked))

@@ -4,7 +4,7 @@
 from collections.abc import Iterator
 
 from ream.counted import counted
-from ream.judge.judgement import Judgement
+from ream.judge.judgement import Examined, Judgement
 from ream.judge.reach import shortened
 
 MOST_NAMED = 4
@@ -16,6 +16,25 @@ NEVER = (
 )
 """What no program on a computer in a process reaches."""
 UNREACHED = "states that no program reached (docs/judged.md: how many real faults programs find)"
+
+
+MOST_LINES = 5
+"""Lines that are named with their texts; --json has all of them."""
+
+
+def unexecuted(its: Examined | None) -> Iterator[str]:
+    """Each changed line that no program executed, the first of those that follow each other.
+
+    Nothing is said of a series that is wrong: programs end with the first fault.
+    """
+    lines = () if its is None or its.wrong else its.unexecuted
+    follows = {(one.file, one.line + 1) for one in lines}
+    first = [one for one in lines if (one.file, one.line) not in follows]
+    for one in first[:MOST_LINES]:
+        yield f"{one.file}:{one.line} was not executed by any program: {one.text}"
+    if nr_more := len(lines) - len(first[:MOST_LINES]):
+        verb = "was" if nr_more == 1 else "were"
+        yield f"nor {verb} {counted(nr_more, 'further changed line')}, which --json has"
 
 
 def unexamined(its: Judgement) -> Iterator[str]:

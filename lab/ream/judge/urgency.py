@@ -1,7 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Which rows are timed: those that count more, then those affected most, as time suffices."""
+"""Which rows are timed, as time suffices: those that count more, then each operation in turn.
 
+Of one operation the row comes first that is affected most: it executes the largest share of what is
+changed. Another operation shows more of a change than another size of the same one.
+"""
+
+from collections import Counter
 from collections.abc import Mapping
+from itertools import takewhile
 
 from ream.experiment import IMPLIED, Experiment, Row
 from ream.judge.judgement import Operation, affected
@@ -23,7 +29,7 @@ def rows_to_try(
     """
     budget_s = minutes * S_PER_MINUTE * TRIED_SHARE
     spent, chosen = 0.0, list[str]()
-    for row in _by_urgency(experiment, known):
+    for row in by_urgency(experiment, known):
         spent += expected_s(row)
         if spent > budget_s and chosen:
             break
@@ -38,11 +44,12 @@ def rows_in_time(
 
     slowness: of what is expected of a round of a row, how much it really takes. Half of the time is
     for the first launches, the rest for those that intervals need. Rows whose counts have grown
-    come first, then those that are affected most, and last those whose counts all are equal; of
-    those that are affected alike, the quick ones. A row that does not fit gives way to others that
+    come first, and last those whose counts all are equal. Among the others each operation comes
+    once before any of its other sizes: those first that are affected most, and of those that are
+    affected alike, the quick ones. A row that does not fit gives way to others that
     are as urgent.
     """
-    ordered = _by_urgency(experiment, known)
+    ordered = by_urgency(experiment, known)
     most = _class(known.get(ordered[0].name))
     budget_s = minutes * S_PER_MINUTE / 2
     spent, chosen = 0.0, list[str]()
@@ -66,8 +73,34 @@ def expected_s(row: Row) -> float:
     return bytes_gone_by([once_], nr_variants=len(IMPLIED) + 2, launches=1) / ASSUMED_BYTES_PER_S
 
 
-def _by_urgency(experiment: Experiment, known: Mapping[str, Operation]) -> list[Row]:
-    return sorted(experiment.rows, key=lambda row: _urgency(known.get(row.name), row))
+def by_urgency(experiment: Experiment, known: Mapping[str, Operation]) -> list[Row]:
+    """All rows, the most urgent first; of rows as urgent, each operation once, then once more."""
+    nr_before = Counter[tuple[int, bool, str]]()
+
+    def turn(row: Row) -> tuple[int, bool, int]:
+        one = known.get(row.name)
+        its = _class(one), _is_unaffected(one)
+        nr_before[*its, operation_of(row.name)] += 1
+        return *its, nr_before[*its, operation_of(row.name)]
+
+    return sorted(
+        sorted(experiment.rows, key=lambda row: _urgency(known.get(row.name), row)), key=turn
+    )
+
+
+def operation_of(row: str) -> str:
+    """What a row's name has before its first size, as fork of fork-64k-cold; else behind it."""
+    words = row.split("-")
+    before = [*takewhile(lambda word: not _is_size(word), words)]
+    return "-".join(before or [word for word in words if not _is_size(word)]) or row
+
+
+def _is_size(word: str) -> bool:
+    return any(map(str.isdigit, word))
+
+
+def _is_unaffected(one: Operation | None) -> bool:
+    return one is not None and one.counted is not None and not affected(one.counted)
 
 
 def _urgency(one: Operation | None, row: Row) -> tuple[int, float, float]:

@@ -6,15 +6,17 @@ judged that no experiment has rows for.
 """
 
 from collections.abc import Collection, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import groupby
 from pathlib import Path
 from typing import Any, Self
 
 from ream.counted import counted
 from ream.errors import ReamError
 from ream.judge.first_wrong import first_bad
-from ream.judge.judgement import Examined, Finding, Wrong
+from ream.judge.judgement import Examined, Finding, SourceLine, Wrong
 from ream.judge.timed_programs import reached
 from ream.kernel.cache import room
 from ream.kernel.diff import changed_files
@@ -25,7 +27,7 @@ from ream.kernel.source import Tree
 from ream.kernel.variant import patched_files
 from ream.paths import EXPERIMENTS
 from ream.program.aim import Aim, Attempts
-from ream.program.changed import Hunk, Target, differing, with_lines_as_before
+from ream.program.changed import Hunk, Line, Target, differing, with_lines_as_before
 from ream.program.coverage import Code
 from ream.program.entries import decoded
 from ream.program.explore import Corpus
@@ -42,6 +44,7 @@ from ream.program.ran import (
 from ream.program.reproducer import unperformed
 from ream.program.search import Found, Searched, search, shortened
 from ream.program.step import Program
+from ream.program.written import Written
 from ream.progress import Reporter
 from ream.stage.computer import Checks
 
@@ -76,6 +79,7 @@ class _Question:
 class _Pair:
     """Two computers of a tree, without a series and with it.
 
+    target: what is changed of the base's code. written: the changed lines in the series' code.
     config: the name of the configuration that the tree has, if none was asked for.
     """
 
@@ -85,6 +89,7 @@ class _Pair:
     its: Rig
     code: Code
     target: Target
+    written: Written
     config: str | None
 
     @classmethod
@@ -96,9 +101,12 @@ class _Pair:
         build = partial(Rig.of, tree, cache=asked.cache, step=asked.reporter.step)
         base = build((), work=work / "base")
         its = build(asked.series.patches, work=work / "series")
-        code = Code(base.computer, computer_folder())
-        target = Target.of(base.computer, its.computer, code, asked.files)
-        return cls(tree, work, base, its, code, target, config)
+        both = base.computer, its.computer
+        code, own = (Code(one, computer_folder()) for one in both)
+        with ThreadPoolExecutor(1) as beside:  # both compile each object that differs
+            written = beside.submit(Written.of, *both, own, asked.files)
+            target = Target.of(*both, code, asked.files)
+        return cls(tree, work, base, its, code, target, written.result(), config)
 
 
 @dataclass(frozen=True)
@@ -120,8 +128,14 @@ class _Tried:
         asked.reporter.step(f"{NAME}: running programs with and without the series{how}")
         blocks = {one: pair.code.blocks[one] for one in pair.target.blocks}
         watched = Watched(pair.base, blocks)
-        searched = search(watched, pair.its, attempts, within_s=asked.within_s)
+        own = Watched(pair.its, {one: one for one in pair.written.addresses})
+        searched = search(watched, own, attempts, within_s=asked.within_s)
         return cls(pair, searched, attempts.met, watched)
+
+    @property
+    def lines(self) -> frozenset[Line]:
+        """The changed lines that programs executed with the series."""
+        return self.pair.written.executed(self.searched.met)
 
     @property
     def is_wrong(self) -> bool:
@@ -288,6 +302,9 @@ def _with_more(examined: Examined, second: _Tried) -> Examined:
         examined,
         nr_programs=examined.nr_programs + searched.nr_programs,
         nr_steps=examined.nr_steps + searched.nr_steps,
+        unexecuted=tuple(
+            one for one in examined.unexecuted if (one.file, one.line) not in second.lines
+        ),
     )
     if examined.nr_entered or not second.met or second.pair.config != DISTRO:
         return more
@@ -304,7 +321,19 @@ def _examined(tried: _Tried, files: Collection[str]) -> Examined:
     own = tried.pair.base.computer.objects
     sources = tuple(sorted(one for one in files if f"{one.removesuffix('.c')}.o" in own))
     its = functions, len(target.blocks), len(met), *done, missed
-    return Examined(*its, files=sources, config=tried.pair.config)
+    lines = tuple(_unexecuted(tried))
+    return Examined(*its, unexecuted=lines, files=sources, config=tried.pair.config)
+
+
+def _unexecuted(tried: _Tried) -> Iterator[SourceLine]:
+    """The changed lines with code that no program executed; braces alone are left out."""
+    tree, executed = tried.pair.its.computer.tree, tried.lines
+    for file, some in groupby(sorted(tried.pair.written.blocks), lambda one: one[0]):
+        texts = _text_of(tree / file)
+        for line in some:
+            text = " ".join(texts[line[1] - 1].split())
+            if line not in executed and any(map(str.isalnum, text)):
+                yield SourceLine(file, line[1], text)
 
 
 def _differs(program: Program, found: Found, base: Ran, its: Ran) -> str:

@@ -28,6 +28,8 @@ NEAR = 12
 
 Name = tuple[str, str]
 """A function: its object and its own name."""
+Line = tuple[str, int]
+"""A line of the source: its file, and its number from 1."""
 Span = tuple[int, int]
 """The first line and the last one; nothing is between them if the last is before the first."""
 
@@ -76,13 +78,9 @@ class Target:
         )
         # One that the series lacks is part of another now: the compiler has put it there.
         removed = {(name, function) for name, one in found.items() for function in one.removed}
-        hunks = [one for file in files for one in _hunks(base.tree, series.tree, file)]
-        its = defaultdict[str, list[Function]](list)  # by object
-        for one in code.functions:
-            if (one.object, one.name) in changed | removed:
-                its[one.object].append(one)
+        hunks = [one for file in files for one in hunks_of(base.tree, series.tree, file)]
         met = defaultdict[Hunk, set[int]](set)
-        for name, some in its.items():
+        for name, some in by_object(code, changed | removed).items():
             for hunk, place in _blocks(base, name, some, hunks):
                 met[hunk].add(bisect_left(code.blocks, place))
         by_hunk = {hunk: frozenset(blocks) for hunk, blocks in met.items()}
@@ -113,7 +111,7 @@ def with_lines_as_before(base: Path, series: Path, files: Collection[str]) -> Pa
     for file in sorted(files):
         moved = [
             (its.after[1], its.before[1] + 1)
-            for its in _hunks(base, series, file)
+            for its in hunks_of(base, series, file)
             if its.after[1] - its.after[0] != its.before[1] - its.before[0]
         ]
         if not moved or not file.endswith((".c", ".h")):
@@ -127,7 +125,7 @@ def with_lines_as_before(base: Path, series: Path, files: Collection[str]) -> Pa
     return Patch("lines.patch", "lines as before", body.encode(errors="surrogateescape"))
 
 
-def _hunks(base: Path, series: Path, file: str) -> Iterator[Hunk]:
+def hunks_of(base: Path, series: Path, file: str) -> Iterator[Hunk]:
     """The lines of a file that a series has changed."""
     paths = [one / file for one in (base, series)]
     if not all(path.exists() for path in paths):
@@ -142,17 +140,31 @@ def _hunks(base: Path, series: Path, file: str) -> Iterator[Hunk]:
         yield Hunk(file, (before, before + many - 1), (after, after + nr - 1))
 
 
+def by_object(code: Code, names: Collection[Name]) -> Mapping[str, list[Function]]:
+    """The functions of these names."""
+    found = defaultdict[str, list[Function]](list)
+    for one in code.functions:
+        if (one.object, one.name) in names:
+            found[one.object].append(one)
+    return found
+
+
+def with_debug_information(computer: Computer, name: str) -> Path | None:
+    """An object of a computer, compiled again; None if that fails."""
+    path = computer.objects[name]
+    again = computer.program.parent / f"lines-{path.name}"
+    return again if compile_with_lines(path, build_of(path), again) else None
+
+
 def _blocks(
     base: Computer, name: str, its: Iterable[Function], hunks: Iterable[Hunk]
 ) -> Iterator[tuple[Hunk, int]]:
     """Where the blocks of an object's functions begin that are compiled from changed lines."""
-    path, work = base.objects[name], base.program.parent
-    again = work / f"lines-{path.name}"
-    if not compile_with_lines(path, build_of(path), again):
+    if (again := with_debug_information(base, name)) is None:
         return
     lines = _lines(again, base.tree)
     known = {line for its in lines.values() for line in its.values()}
-    wanted = defaultdict[tuple[str, int], list[Hunk]](list)
+    wanted = defaultdict[Line, list[Hunk]](list)
     for hunk in hunks:
         for line in _with_code(hunk, known):
             wanted[line].append(hunk)
@@ -170,9 +182,9 @@ def _blocks(
                         yield from ((hunk, block) for hunk in wanted[line])
 
 
-def _lines(path: Path, tree: Path) -> dict[str, dict[int, tuple[str, int]]]:
+def _lines(path: Path, tree: Path) -> dict[str, dict[int, Line]]:
     """By section and place, the line of each instruction."""
-    found: dict[str, dict[int, tuple[str, int]]] = defaultdict(dict)
+    found: dict[str, dict[int, Line]] = defaultdict(dict)
     words = ("objdump", "-d", "-l", "--no-show-raw-insn", str(path))
     section, line = "", ("", 0)
     for text in run(Command(words, path.parent, OBJDUMP_S)).splitlines():
@@ -186,7 +198,7 @@ def _lines(path: Path, tree: Path) -> dict[str, dict[int, tuple[str, int]]]:
     return found
 
 
-def _with_code(hunk: Hunk, lines: Collection[tuple[str, int]]) -> Iterator[tuple[str, int]]:
+def _with_code(hunk: Hunk, lines: Collection[Line]) -> Iterator[Line]:
     """Its lines that have code; where none has, the nearest ones before and behind it."""
     known = sorted(line for name, line in lines if name == hunk.file)
     first, last = hunk.before

@@ -35,16 +35,20 @@ class Found:
 
 @dataclass(frozen=True)
 class Searched:
-    """What came of a search: what was found, and how many programs and steps agreed before."""
+    """What came of a search: what was found, and how many programs and steps agreed before.
+
+    met: the series' blocks that were watched and that programs executed.
+    """
 
     found: Found | None
     nr_programs: int
     nr_steps: int
+    met: frozenset[int]
 
 
 def search(
     base: Watched,
-    series: Rig,
+    series: Watched,
     attempts: Attempts,
     *,
     within_s: float,
@@ -57,9 +61,10 @@ def search(
     hide what comes behind it. Without an alarm in time the first difference is what is found.
     """
     began_s, found, nr_programs, nr_steps = now(), None, 0, 0
+    rigs, executed = (base.rig, series.rig), frozenset[int]()
 
     def shorter(program: Program, part: str) -> Program:
-        differs = _differing(base.rig, series, part)
+        differs = _differing(*rigs, part)
         its = small(program)
         return in_few_runs(its if differs(its) else program, differs, DIFFERING_RUNS)
 
@@ -68,29 +73,29 @@ def search(
             its = beside.submit(series.run, attempt.program, Checks.SOME)
             try:
                 expected, met = base.run(attempt.program, Checks.SOME)
-                ran = its.result()
+                ran, own = its.result()
             except ReamError:  # it reaches what the computer lacks
                 its.exception()
                 if now() - began_s > within_s:
                     break
                 continue
             attempts.learn(attempt, met)
+            executed |= own
             after_s = now() - began_s
             if expected.is_wrong:
-                rigs = base.rig, series
                 expected, ran = _behind_alarms(*rigs, attempt.program, Checks.SOME)
             if (new := ran.beyond(expected)).is_wrong:
-                sooner = _behind_alarms(base.rig, series, attempt.program, Checks.EACH)
+                sooner = _behind_alarms(*rigs, attempt.program, Checks.EACH)
                 first = sooner[1].beyond(sooner[0])
                 wrong = Found(attempt, first if first.is_wrong else new, after_s)
-                return Searched(wrong, nr_programs, nr_steps)
+                return Searched(wrong, nr_programs, nr_steps, executed)
             if differs := difference(expected, ran):
                 attempts.differs(attempt, *differs, shorter)
                 found = found or Found(attempt, ran, after_s, differs)
             nr_programs, nr_steps = nr_programs + 1, nr_steps + len(attempt.program)
             if after_s > within_s:
                 break
-    return Searched(found, nr_programs, nr_steps)
+    return Searched(found, nr_programs, nr_steps, executed)
 
 
 def shortened(base: Rig, series: Rig, found: Found, *, within_s: float) -> Program:

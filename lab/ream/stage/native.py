@@ -23,9 +23,11 @@ from ream.errors import (
     WrongVariant,
 )
 from ream.experiment import CONTROL
+from ream.kernel.arch import X86_64
 from ream.measure.plan import Launch
 from ream.measure.sample import Sample
 from ream.stage import counters
+from ream.stage.differences import in_words
 from ream.stage.fault import Fault, fault_of, told, wrong_of
 from ream.stage.link import Kernel, Program
 
@@ -346,13 +348,22 @@ def _wrong(words: str, subject: str | None, program: Program) -> VerificationFai
 def _failure(code: int, said: str, launch: int, subject: str | None, program: Program) -> ReamError:
     words = last_words(said)
     if code == EXIT_NOT_VERIFIED:
-        return _wrong(words, subject, program)
+        its = in_words(words, _facts_of(subject, program), decodes=program.arch is X86_64)
+        return _wrong(its, subject, program)
     if code == EXIT_NO_RESOURCE:
         return CannotRunHere(words)
     if code == EXIT_WARNED:
         return _wrong(f"{subject}: the hosted kernel raised warnings: {words}", subject, program)
     how = f"was ended by {signal.Signals(-code).name}" if code < 0 else f"ended with {code}"
     return ReamError(f"launch {launch}: the native runner {how}: {words}")
+
+
+def _facts_of(subject: str | None, program: Program) -> Facts:
+    """What one of a program's variants is; nothing if that is not known."""
+    try:
+        return read_facts(program)[1].get(subject or "", {})
+    except (ReamError, ValueError):  # what is wrong is known, and is said with fewer names
+        return {}
 
 
 def symbol_map(kernels: Iterable[Kernel], root: Mapping[str, Path]) -> dict[str, Any]:

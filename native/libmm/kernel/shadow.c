@@ -268,8 +268,12 @@ static void compare(struct process *process, unsigned long number, u64 first, u6
 		return;
 	if (first == last && is_early_copy(page, mm_of(process), address, first))
 		return;
-	wrong("process %d reads %#llx and %#llx in page %#lx, where %#llx was written",
-	      process->number, first, last, number, value ? *value : -1);
+	if (value)
+		wrong("process %d reads %#llx and %#llx in page %#lx, where %#llx was written",
+		      process->number, first, last, number, *value);
+	else
+		wrong("process %d reads %#llx in page %#lx, which is beyond the end of its file",
+		      process->number, first, number);
 }
 
 static int signal_expected(struct user_page *page, int protection)

@@ -11,9 +11,9 @@ import hashlib
 import json
 import sys
 import tomllib
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from fnmatch import fnmatch
 from functools import cache
 from pathlib import Path
 from statistics import median
@@ -22,23 +22,32 @@ from typing import Any
 import readme
 import results
 from ream.experiment import BEFORE, named
-from ream.paths import CHECKOUT, EXPERIMENTS, KERNEL_CONFIG, SERIES
+from ream.paths import CHECKOUT, KERNEL_CONFIG, SERIES
 from ream.record.parts import cpu_type
 from ream.record.record import Record
 from ream.report.contract import Counted, RowResult, Summary
+from ream.report.html import picture
+from ream.report.html.charts import chart
+from ream.report.html.looks import looks
 
 FOLDER = CHECKOUT / "docs" / "questions"
 COUNTS = FOLDER / "counts.json"
 UNDO = FOLDER / "undo"
+PICTURE = CHECKOUT / "docs" / "upgrades-counts.svg"
 BY = "tests/questions.py"
 INSTRUCTIONS, LINES, LOCKED = "instructions", "lines_read", "locked"
 UPGRADE = "upgrade"
-"""The question whose table has one line for each row, with the functions that changed most."""
+"""The question whose table has one line for each row, with the causes of its change."""
+UPGRADED = ("6.12", "7.2", "7.3")
+"""What its rows are compared between, the base first."""
+UNDONE = "undone"
+"""Its variant without all causes that patches undo."""
 MUCH = 0.05
 """A row that changes by this share is explained."""
-NR_FUNCTIONS = 3
-SPREAD = "none by 2.5 %"
-"""Where no function alone changed by half of MUCH."""
+SHOWN = 0.08
+"""A cause stands in a row of which it is this share of the change."""
+MOST_LEFT = 1 / 3
+"""The most of a change that may be without a cause."""
 
 
 @dataclass(frozen=True)
@@ -53,6 +62,28 @@ class Restored:
     quantity: str = INSTRUCTIONS
     function: str = ""
     """Whose instructions are compared, instead of a quantity of all."""
+
+
+@dataclass(frozen=True)
+class Cause:
+    """A change of the kernel, by what it adds to rows.
+
+    That is what `variant` takes away from them. If there is none, the change is that of
+    `functions`, which are patterns, in the variant UNDONE: so nothing is added twice.
+    """
+
+    key: str
+    what: str
+    shown: str
+    """What shows it, for readers."""
+    variant: str = ""
+    functions: tuple[str, ...] = ()
+    rows: tuple[str, ...] = ("*",)
+    """Patterns of the rows that it is a cause of."""
+
+    def concerns(self, row: str) -> bool:
+        """Whether it may be a cause of a row."""
+        return any(fnmatch(row, pattern) for pattern in self.rows)
 
 
 @dataclass(frozen=True)
@@ -71,8 +102,9 @@ class Question:
     quantities: tuple[str, ...] = ()
     restored: tuple[Restored, ...] = ()
     only: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    renamed: Mapping[str, str] = field(default_factory=dict)
-    """Functions that the last variant has by another name, old names first."""
+    among: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    """The rows of a variant that not all rows have."""
+    causes: tuple[Cause, ...] = ()
     unit: str = "page"
     factor: float = 1.0
     """What a number per page is multiplied by, to be one per `unit`."""
@@ -85,13 +117,15 @@ class Question:
 
     def cells(self, row: str) -> Mapping[str, str]:
         """The variants of a row, by name."""
-        return {name: self.variants[name] for name in self.only.get(row, self.variants)}
+        names = self.only.get(row, self.variants)
+        return {name: self.variants[name] for name in names if row in self.among.get(name, (row,))}
 
 
 def question(path: Path) -> Question:
     """Read one file."""
     its = tomllib.loads(path.read_text(encoding="utf-8"))
     its["restored"] = tuple(Restored(**one) for one in its.get("restored", ()))
+    its["causes"] = tuple(Cause(**one) for one in its.get("causes", ()))
     return Question(name=path.stem, **its)
 
 
@@ -149,7 +183,7 @@ def take(its: Question, run: str, first: str) -> None:
                 found[row.row][spec] = old | {"time": _time(row, there, cpu)}
                 continue
             assert row.counted.repeats, f"{run}: {row.row} differs from sample to sample"
-            one = needed(its, row.counted, there) | {"of": identity(row.row, spec)}
+            one = needed(its, row.counted, there, spec) | {"of": identity(row.row, spec)}
             if old.get("all") == one["all"]:
                 one["functions"] = old["functions"] | one["functions"]
             if old.get("of") == one["of"] and "time" in old:
@@ -166,24 +200,18 @@ def _time(row: RowResult, name: str, cpu: str) -> dict[str, Any]:
     return {"cpu": cpu, "ratio": [its.ratio, its.low, its.high], "floor": [floor.low, floor.high]}
 
 
-def needed(its: Question, of: Counted, name: str) -> dict[str, Any]:
-    """The totals of one variant, and the functions that are named or that differ from another's."""
+def needed(its: Question, of: Counted, name: str, spec: str = "") -> dict[str, Any]:
+    """The totals of one variant, and the functions that are named, by causes if it has them."""
     alone, inclusive, totals = of.functions[name], of.inclusive.get(name, {}), of.variants[name]
-    wanted = set(its.functions)
-    if its.name == UPGRADE:
-        # What changed much between two variants is kept of all of them.
-        least = min(totals[INSTRUCTIONS] for totals in of.variants.values())
-        for one in {one for functions in of.functions.values() for one in functions}:
-            each_has = [_of(functions, one) for functions in of.functions.values()]
-            if max(each_has) - min(each_has) >= MUCH / 4 * least:
-                wanted.add(one)
+    causes = its.causes if spec in (UPGRADED[0], its.variants.get(UNDONE)) else ()
+    patterns = [*its.functions, *(pattern for one in causes for pattern in one.functions)]
+    there = {*alone, *inclusive}
+    wanted = {one for one in there if any(fnmatch(one, pattern) for pattern in patterns)}
     return {
         "number": of.number_of(name),
         "all": {one: totals.get(one, 0) for one in (INSTRUCTIONS, LINES, LOCKED)},
         "functions": {
-            one: [_of(alone, one), _of(inclusive, one) or _of(alone, one)]
-            for one in sorted(wanted)
-            if one in alone or one in inclusive
+            one: [_of(alone, one), _of(inclusive, one) or _of(alone, one)] for one in sorted(wanted)
         },
     }
 
@@ -247,39 +275,112 @@ def _ratio(its: Mapping[str, Any] | None) -> str:
     return "1" if ratio == 1 else f"{ratio:.2f} ({low:.2f} to {high:.2f})"
 
 
-def preempted() -> Mapping[str, float]:
-    """By row, what 6.12 executes with PREEMPT_DYNAMIC as a multiple of what it does without."""
-    rows = json.loads((EXPERIMENTS / "mm" / "counted.json").read_text(encoding="utf-8"))["rows"]
-    return {
-        row["row"]: row["variants"]["preempt"]["per_page"] / row["variants"][BEFORE]["per_page"]
-        for row in rows
-    }
+def ratios(row: str) -> dict[str, float]:
+    """How many times the instructions of the first kernel the others execute."""
+    first, *others = UPGRADED
+    return {name: each(row, name) / each(row, first) for name in others}
+
+
+def changes_much(row: str) -> bool:
+    """Whether a row has to be explained."""
+    return any(abs(ratio - 1) >= MUCH for ratio in ratios(row).values())
+
+
+def change(row: str) -> float:
+    """Instructions per page that the last kernel executes more than the first."""
+    return each(row, UPGRADED[-1]) - each(row, UPGRADED[0])
+
+
+def added(its: Question, row: str, cause: Cause) -> float:
+    """Instructions per page that a cause adds to a row."""
+    if not cause.concerns(row):
+        return 0
+    if not cause.variant:
+        undone, first = its.variants[UNDONE], UPGRADED[0]
+        return _of_functions(row, undone, cause) - _of_functions(row, first, cause)
+    without = its.cells(row).get(cause.variant)
+    return each(row, UPGRADED[-1]) - each(row, without) if without else 0
+
+
+def _of_functions(row: str, variant: str, cause: Cause) -> float:
+    names = counts()[row][variant]["functions"]
+    wanted = [one for one in names if any(fnmatch(one, pattern) for pattern in cause.functions)]
+    return sum(within(row, variant, one, alone=True) for one in wanted)
+
+
+def unexplained(its: Question, row: str) -> float:
+    """Instructions per page that changed for no cause: neither undone nor in its functions."""
+    undone = its.variants[UNDONE]
+    others = (
+        one
+        for one in its.causes
+        if not one.variant or not {*files_of(its.variants[one.variant])} <= {*files_of(undone)}
+    )
+    return each(row, undone) - each(row, UPGRADED[0]) - sum(added(its, row, one) for one in others)
 
 
 def upgraded(its: Question) -> Iterator[str]:
-    """Each row's ratios to the first variant, and the functions that changed most in the last."""
-    (first, base), *others = its.variants.items()
-    heads = [first, f"{first}, preempt", *(name for name, _ in others), "functions"]
+    """Each row's ratios to the first kernel, and how much of its change which cause is."""
+    heads = [*UPGRADED, UNDONE, "change", "causes", "unexplained"]
     yield f"| row | {' | '.join(heads)} |"
     yield f"|---|{'---|' * len(heads)}"
     for row in its.rows:
-        ratios = [each(row, spec) / each(row, base) for _, spec in others]
-        much = any(abs(ratio - 1) >= MUCH for ratio in ratios)
-        why = _changed_most(its, row, base, others[-1][1]) if much else ""
-        preempt = f"{preempted()[row]:.3f}" if row in preempted() else ""
-        cells = [shown(each(row, base)), preempt, *(f"{ratio:.3f}" for ratio in ratios), why]
+        cells = [shown(each(row, UPGRADED[0]))]
+        cells += [f"{ratio:.3f}" for ratio in ratios(row).values()]
+        cells += _explained(its, row) if changes_much(row) else ("", signed(change(row)), "", "")
         yield f"| `{row}` | {' | '.join(cells)} |"
+    much = [row for row in its.rows if changes_much(row)]
+    open_ = [row for row in much if abs(unexplained(its, row)) > MOST_LEFT * abs(change(row))]
+    names = ", ".join(f"`{row}`" for row in open_) or "no row"
+    yield ""
+    yield f"Less than two thirds of the change are explained of {names}."
 
 
-def _changed_most(its: Question, row: str, before: str, after: str) -> str:
-    """The functions whose instructions changed most; a renamed one is one."""
-    more = Counter[str]()
-    for name in {*counts()[row][before]["functions"], *counts()[row][after]["functions"]}:
-        old, new = (within(row, spec, name, alone=True) for spec in (before, after))
-        more[its.renamed.get(name, name)] += new - old
-    large = [name for name in more if abs(more[name]) >= MUCH / 2 * each(row, before)]
-    most = sorted(large, key=lambda name: (-abs(more[name]), name))[:NR_FUNCTIONS]
-    return ", ".join(f"`{name}` {more[name]:+.1f}" for name in most) or SPREAD
+def _explained(its: Question, row: str) -> tuple[str, str, str, str]:
+    """The ratio without what patches undo, the change, its causes, largest first, and the rest."""
+    whole = change(row)
+    causes = {one.key: added(its, row, one) for one in its.causes}
+    large = [key for key, number in causes.items() if abs(number) >= SHOWN * abs(whole)]
+    large.sort(key=lambda key: -abs(causes[key]))
+    left = unexplained(its, row)
+    words = ", ".join(f"{key} {signed(causes[key])}" for key in large)
+    undone = f"{each(row, its.variants[UNDONE]) / each(row, UPGRADED[0]):.3f}"
+    return undone, signed(whole), words, f"{signed(left)} ({abs(left / whole) * 100:.0f} %)"
+
+
+def signed(number: float) -> str:
+    """A change in digits that can be read."""
+    return f"{number:+,.{0 if abs(number) >= 100 else 1 if abs(number) >= 1 else 2}f}"
+
+
+def caused(its: Question) -> Iterator[str]:
+    """Each cause, the rows in which it stands, and what it adds to them."""
+    yield "| key | cause | rows | instructions per page | what shows it |"
+    yield "|---|---|---|---|---|"
+    rows = [row for row in its.rows if changes_much(row)]
+    for one in its.causes:
+        adds = {row: added(its, row, one) for row in rows}
+        large = {row: its for row, its in adds.items() if abs(its) >= SHOWN * abs(change(row))}
+        first, *others = sorted(large, key=lambda row: -abs(large[row] / change(row)))
+        where = f"`{first}`" + (f" and {len(others)} more" if others else "")
+        span = " to ".join(dict.fromkeys(map(signed, (min(large.values()), max(large.values())))))
+        yield f"| {one.key} | {one.what} | {where} | {span} | {one.shown} |"
+
+
+def pictured(its: Question) -> str:
+    """Ratios of all rows to the first kernel as SVG, those that became slowest first."""
+    first, *others = UPGRADED
+    found = {row: ratios(row) for row in its.rows}
+    points = [
+        {"row": row, "name": name, "ratio": found[row][name]}
+        for row in sorted(its.rows, key=lambda row: -found[row][others[-1]])
+        for name in others
+    ]
+    title = f"Instructions per page as multiples of {first}"
+    marks = looks(others)
+    return picture.alone(
+        chart(UPGRADE, "overview", title=title, alt=title, points=points, floor=[], looks=marks)
+    )
 
 
 def measured(path: Path) -> Iterator[str]:
@@ -316,6 +417,8 @@ def timed(its: Question) -> Iterator[str]:
 def filled(its: Question) -> str:
     """The page with its tables written again."""
     parts = dict[str, Callable[[], Iterator[str]]]()
+    if its.causes:
+        parts["causes"] = lambda: caused(its)
     if its.rows:
         parts["counts"] = lambda: (upgraded if its.name == UPGRADE else table)(its)
     if its.times:
@@ -334,6 +437,8 @@ def main() -> None:
         take(its, run, first or next(iter(its.variants)))
     counts.cache_clear()
     for its in questions():
+        if its.name == UPGRADE:
+            PICTURE.write_text(pictured(its), encoding="utf-8")
         its.page.write_text(filled(its), encoding="utf-8")
 
 

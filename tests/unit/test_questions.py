@@ -2,6 +2,7 @@
 """The pages of docs/questions are made of their counts, and what they claim follows from these."""
 
 import subprocess
+from fnmatch import fnmatch
 from pathlib import Path
 
 import pytest
@@ -49,6 +50,43 @@ def test_undoing_the_cause_restores_the_count(its: questions.Question) -> None:
         assert abs(after - before) >= questions.MUCH * before
         gone = (after - undone) / (after - before) * 100
         assert one.pct <= gone <= 200 - one.pct, f"{one.row}: {gone:.1f} %"
+
+
+def test_two_thirds_of_each_change_have_causes_or_the_page_names_the_row() -> None:
+    (its,) = (one for one in ALL if one.name == questions.UPGRADE)
+    much = [row for row in its.rows if questions.changes_much(row)]
+    assert much
+    left = {row: abs(questions.unexplained(its, row) / questions.change(row)) for row in much}
+    said = next(line for line in questions.upgraded(its) if line.startswith("Less than"))
+    for row in its.rows:
+        assert (f"`{row}`" in said) == (left.get(row, 0) > questions.MOST_LEFT)
+
+
+def test_no_function_is_of_two_causes_of_a_row() -> None:
+    (its,) = (one for one in ALL if one.name == questions.UPGRADE)
+    for row in filter(questions.changes_much, its.rows):
+        kept = questions.counts()[row]
+        for name in {*kept["6.12"]["functions"], *kept[its.variants["undone"]]["functions"]}:
+            causes = [
+                one.key
+                for one in its.causes
+                if one.concerns(row) and any(fnmatch(name, pattern) for pattern in one.functions)
+            ]
+            assert len(causes) <= 1, f"{row}: {name}() is of {causes}"
+
+
+def test_a_cause_that_is_undone_takes_instructions_away() -> None:
+    (its,) = (one for one in ALL if one.name == questions.UPGRADE)
+    for cause in its.causes:
+        much = filter(questions.changes_much, its.rows)
+        added = [questions.added(its, row, cause) for row in much]
+        assert max(map(abs, added)) > 0, cause.key
+        assert not cause.variant or max(added) >= -min(added), cause.key
+
+
+def test_the_picture_of_an_upgrade_is_made_of_its_counts() -> None:
+    (its,) = (one for one in ALL if one.name == questions.UPGRADE)
+    assert questions.pictured(its) == questions.PICTURE.read_text(encoding="utf-8")
 
 
 def test_every_patch_that_undoes_a_cause_is_that_of_a_variant() -> None:

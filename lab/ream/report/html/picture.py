@@ -71,12 +71,21 @@ def svg(plots: Sequence[Chart], summary: Summary) -> str:
     return str(vl_convert.vegalite_to_svg(_coloured(whole)))
 
 
+def alone(one: Chart) -> str:
+    """One plot as SVG for a document."""
+    whole = {"title": _title(one.title), "background": "white", "padding": PADDING}
+    return str(vl_convert.vegalite_to_svg(_coloured(filled_plot(one, kinds()[one.kind]) | whole)))
+
+
 def _part(one: Chart, summary: Summary) -> Mapping[str, Any]:
-    texts = [one.title, *unnamed([one], summary)]
-    lines = [line for text in texts for line in textwrap.wrap(text, TITLE_CHARACTERS)]
-    title = {"text": lines, "anchor": "start", "fontSize": 12, "fontWeight": "normal"}
+    title = {"title": _title(one.title, *unnamed([one], summary))}
     its = filled_plot(one, kinds()[one.kind])
-    return {name: value for name, value in its.items() if name not in _WHOLE} | {"title": title}
+    return {name: value for name, value in its.items() if name not in _WHOLE} | title
+
+
+def _title(*texts: str) -> Mapping[str, Any]:
+    lines = [line for text in texts for line in textwrap.wrap(text, TITLE_CHARACTERS)]
+    return {"text": lines, "anchor": "start", "fontSize": 12, "fontWeight": "normal"}
 
 
 def inline(one: Chart, spec: Mapping[str, Any] | None = None) -> str:

@@ -298,7 +298,7 @@ Parts = Mapping[str, Callable[[], Iterator[str]]]
 PARTS: Parts = {
     "picture": pictured,
     "wrong": Excerpt("wrong.txt", ((1, 1), (5, 7), (10, 15))),
-    "slow": Excerpt("slow.txt", ((1, 1), (5, 9), (18, 20))),
+    "slow": Excerpt("slow.txt", ((1, 1), (5, 10), (19, 21))),
     "claims": claims,
     "reasons": reasons,
     "coverage": coverage,

@@ -113,6 +113,8 @@ ORACLES = {
     "committed": (OURS / "computer-committed.patch", MAPPED + "p0 munmap a[3]",
                   "Committed_AS is"),
     "left": (OURS / "computer-left.patch", MAPPED, "anon_vma: .* objects are left"),
+    "percpu-left": (OURS / "computer-percpu-left.patch", MAPPED,
+                    "a process that has ended leaves .* bytes for each CPU"),
     "zoneinfo": (OURS / "computer-zoneinfo.patch", "show /proc/zoneinfo", "zoneinfo says numa_"),
     "area": (OURS / "computer-area.patch", "p0 call percpu x=32768 y=128", "there is no area of"),
     "large": (OURS / "computer-large.patch",

@@ -4,10 +4,12 @@
 #include <linux/rcupdate.h>
 #include <linux/slab.h>
 #include <linux/vmstat.h>
+#include "percpu-internal.h"
 #include "slab.h"
 #include "census.h"
 #include "checks.h"
 #include "hosted.h"
+#include "steps.h"
 
 /* Objects in use. Those that CPUs have for themselves are given back before. */
 static unsigned long nr_objects(struct kmem_cache *cache)
@@ -39,6 +41,35 @@ static void check_left(const char *name, unsigned long most)
 	}
 }
 
+/* What is allocated of the memory that each CPU has for itself, in units of 4 bytes. */
+static unsigned long nr_percpu_units(void)
+{
+	struct pcpu_chunk *chunk;
+	unsigned long nr = 0;
+	int slot;
+
+	for (slot = 0; slot < pcpu_nr_slots; slot++)
+		list_for_each_entry(chunk, &pcpu_chunk_lists[slot], list)
+			nr += bitmap_weight(chunk->alloc_map, pcpu_chunk_map_bits(chunk));
+	return nr;
+}
+
+/* One more process begins and ends: it keeps nothing of that memory. */
+static void check_percpu_left(void)
+{
+	unsigned long before = nr_percpu_units(), nr;
+
+	if (!begin_again())
+		return;
+	end_processes();
+	settle();
+	rcu_barrier();
+	nr = nr_percpu_units();
+	if (nr > before)
+		wrong("a process that has ended leaves %lu bytes for each CPU",
+		      (nr - before) * PCPU_MIN_ALLOC_SIZE);
+}
+
 /* A swap area has its file open. */
 void check_open_files(void)
 {
@@ -64,4 +95,5 @@ void check_what_is_left(void)
 	check_left("anon_vma", 2 * ksm_rmap_items);	/* each has its root, too */
 	if (list_empty(&ksm_mm_head.slot.mm_node) && list_empty(&khugepaged_scan.mm_head))
 		check_left("mm_struct", events[OOM_KILL]);
+	check_percpu_left();
 }

@@ -175,6 +175,14 @@ void start_processes(void)
 	settle();
 }
 
+bool begin_again(void)
+{
+	bool has_begun = !begin_first(&processes[0]);
+
+	settle();
+	return has_begun;
+}
+
 /* --- steps of processes ------------------------------------------------ */
 
 static void wait_for_step(struct process *process)

@@ -85,6 +85,8 @@ bool may_ksm_zero_pages_vary(void);
 
 /* Begin with process 0, and end all that are left. */
 void start_processes(void);
+/* Starts one more when all have ended; false if there is no memory for it. */
+bool begin_again(void);
 void end_processes(void);
 
 /* Have a process of its own do something, and end; its result. */

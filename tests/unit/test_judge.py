@@ -280,6 +280,29 @@ def test_regressions_come_first_and_the_smallest_effect_is_told() -> None:
     assert "an effect of 2.00 % (fork-1m) to 2.00 % (fork-64k)" in page.sentence(its)
 
 
+def test_more_rows_that_are_faster_come_before_few_that_are_slower() -> None:
+    more = operation("fork-16k", timed=timed(0.9, "faster"), counted=counted(instructions=-0.1))
+    its = judgement(FASTER, more, SLOWER)
+    assert page.verdict(its) == "Faster in most rows that time decides, but a regression"
+    assert its.exit_code == 1
+    assert page.verdict(judgement(FASTER, SLOWER)) == "A regression"
+
+
+def test_rows_too_noisy_to_say_anything_are_counted_apart() -> None:
+    noisy = operation("mprotect-512", timed=TimedChange(0.9, 0.2, 4.0, "undecided", None, 11.6))
+    said = page.sentence(judgement(SLOWER, noisy))
+    assert "2 of 2 rows timed, 1 too noisily to find that it takes twice as long: an" in said
+    assert "2.00 % (fork-64k) is found" in said
+    assert "too noisily" in page.sentence(judgement(noisy))
+
+
+def test_all_rows_that_are_slower_are_shown() -> None:
+    slow = [operation(f"slow-{n}", timed=timed(1.1 + n / 100, "slower")) for n in range(9)]
+    more = [operation(f"more-{n}", counted=counted(instructions=n + 1.0)) for n in range(30)]
+    text = page.render(judgement(*slow, *more))
+    assert all(one.row in text for one in slow)
+
+
 def test_more_rows_than_a_screen_has_are_counted() -> None:
     many = [operation(f"row-{n}", counted=counted(instructions=-n / 100)) for n in range(30)]
     text = page.render(judgement(*many))

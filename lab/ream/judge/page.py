@@ -35,6 +35,8 @@ MOST_ROWS = 14
 """In the table; of the others there is their number, and --json has them all."""
 LEAST_EACH = 2
 """Rows of each outcome that the table has, if there are as many."""
+MOST_USABLE = 2.0
+"""Where no smaller ratio would be found, the time of a row says nothing of use."""
 MOST_STEPS = 15
 """The longest program that a page prints though nothing is wrong in it."""
 MOST_FUNCTIONS = 2
@@ -140,13 +142,20 @@ def verdict(its: Judgement) -> str:
         said = "Mostly faster" if its.having("faster") else "Mostly fewer are executed"
         return f"{said}, but undecided" if its.exit_code == Inconclusive.exit_code else said
     if its.loss:
-        what = "A small regression" if its.loss <= LITTLE else "A regression"
-        return what if its.having("slower") else f"{what} in what is executed"
+        return _loss(its)
     if its.changes_nothing:
         return "Nothing changes"
     if its.exit_code:
         return f"Undecided{_why_or_where(its)}"
     return "No regression was found"
+
+
+def _loss(its: Judgement) -> str:
+    what = "small regression" if its.loss <= LITTLE else "regression"
+    nr_slower, nr_faster = len(its.having("slower")), len(its.having("faster"))
+    if nr_faster > nr_slower > 0:
+        return f"Faster in most rows that time decides, but a {what}"
+    return f"A {what}" if nr_slower else f"A {what} in what is executed"
 
 
 def _why_or_where(its: Judgement) -> str:
@@ -262,11 +271,17 @@ def _sees(its: Judgement) -> str | None:
         names = {one.experiment for one in its.operations if one.counted}
         how = ", ".join(f"`ream run {name} --series PATCH`" for name in sorted(names))
         return f"Nothing was timed; {how} times rows." if names else None
-    (low, at_low), (high, at_high) = min(sizes), max(sizes)
-    rest = "" if len(sizes) == 1 else f" to {per_cent(high - 1)} ({at_high})"
-    nr_rows = len(its.operations)
+    nr_rows, usable = len(its.operations), [one for one in sizes if one[0] <= MOST_USABLE]
     timed = f"{len(sizes)} of {counted(nr_rows, 'row')} timed"
     timed += "" if len(sizes) == nr_rows else ", and more of them with more --minutes"
+    noisy = len(sizes) - len(usable)
+    if noisy:
+        timed += f", {noisy} too noisily to find that {'it takes' if noisy == 1 else 'they take'}"
+        timed += " twice as long"
+    if not usable:
+        return f"{timed}."
+    (low, at_low), (high, at_high) = min(usable), max(usable)
+    rest = "" if len(usable) == 1 else f" to {per_cent(high - 1)} ({at_high})"
     return f"{timed}: an effect of {per_cent(low - 1)} ({at_low}){rest} is found nine times of ten."
 
 
@@ -322,7 +337,8 @@ def _lines(its: Judgement) -> Iterator[str]:
         for text in texts:
             yield from _said(label, text)
     if its.records:
-        yield from _said("records", ", ".join(its.records))
+        its_last = f"`ream report {its.records[-1]} --rows` has the times"
+        yield from _said("records", f"{', '.join(its.records)}; {its_last}")
     if unseen := [*unexamined(its)]:
         yield from _said("not seen", "; ".join(unseen))
 
@@ -422,13 +438,13 @@ def _shown(ordered: Sequence[Operation]) -> tuple[list[Operation], list[Operatio
     """The rows that the table has, and those that it leaves out, both in the same order.
 
     The first LEAST_EACH of every outcome are among them: many rows that are a little worse do not
-    hide those that are much better.
+    hide those that are much better. All that are slower are, up to MOST_ROWS.
     """
     of_outcome = Counter[Outcome]()
     first, others = set[int](), list[int]()
     for at, one in enumerate(ordered):
         of_outcome[one.outcome] += 1
-        if of_outcome[one.outcome] <= LEAST_EACH:
+        if of_outcome[one.outcome] <= (MOST_ROWS if one.outcome == "slower" else LEAST_EACH):
             first.add(at)
         else:
             others.append(at)

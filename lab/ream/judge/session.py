@@ -417,6 +417,7 @@ def _time_one(judging: _Judging, reach: Reach, minutes: float) -> Wrong | None:
         request = asked.request(chosen, _variants(asked))
         outcome = run_session(replace(_slowed(request), stable=stable), reporter)
         _note_record(judging, outcome)
+        _note_control(judging, whole.name, outcome)
         left = minutes - (time.monotonic() - began) / S_PER_MINUTE
         again = _again(judging, request, outcome.summary, max(left, 0.0))
     except ReamError as cause:
@@ -425,8 +426,6 @@ def _time_one(judging: _Judging, reach: Reach, minutes: float) -> Wrong | None:
             return _wrong(judging, request, str(cause))
         judging.notes.append(f"{whole.name}: not timed: {in_a_line(cause)}")
         return None
-    if (said := controls(outcome.summary)) is not None:
-        judging.controls.append(f"{whole.name}: {said}")
     for row in outcome.summary.rows:
         _note_time(judging, whole.name, row)
         if (its := row.variants.get(PATCHED)) is not None and its.ratio is not None:
@@ -469,7 +468,13 @@ def _again(
     another = replace(request, experiment=rows, seed=request.seed + 1, stable=stable)
     outcome = run_session(_slowed(another), reporter)
     _note_record(judging, outcome)
+    _note_control(judging, f"{name}, timed again", outcome)
     return outcome.summary.rows
+
+
+def _note_control(judging: _Judging, what: str, outcome: Outcome) -> None:
+    if (said := controls(outcome.summary)) is not None:
+        judging.controls.append(f"{what}: {said}")
 
 
 def _backed(one: Operation | None, effect: str | None) -> bool:

@@ -91,6 +91,7 @@ base=$(git -C "$linux" merge-base "${range%%..*}" "$head") ||
 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
+trap 'echo 124 >"$work/status"' INT TERM
 series=$work/$(git -C "$linux" rev-parse --short=12 "$head")
 git -C "$linux" format-patch -q --no-signature -o "$series" "$base..$head"
 mkdir -p "$results"
@@ -110,10 +111,11 @@ if [ $status = 0 ]; then
 		"$ream" judge "$series" --tree "$linux" --base-ref "$base" --json \
 			--markdown "$results/summary.md" --junit "$results/junit.xml" "$@" \
 			>"$results/judgement.json" || echo $? >"$work/status"
-	} 2>&1 | tee "$work/said"
+	} 2>&1 | tee "$work/said" || :	# whoever ends this script early ends both
 	printf '\n::%s::\n' "$token"
 	[ ! -e "$work/status" ] || status=$(cat "$work/status")
 	reason=$(sed -n 's/^ream: //p' "$work/said" | tail -n 1)
+	[ "$status" != 124 ] || reason="the time was over: $reason"
 fi
 if [ -e "$results/summary.md" ]; then
 	say_findings
@@ -127,7 +129,7 @@ case $status in
 1 | 5) say error "$reason" && exit 1 ;;
 4) say notice "$reason" ;;
 none) say notice "$reason" && exit "$neutral" ;;
-2 | 3 | 6 | 70)
+2 | 3 | 6 | 70 | 124)
 	# Without an object it was the command line.
 	[ "$status" != 2 ] || [ -s "$results/judgement.json" ] ||
 		die "\`ream judge' was called wrongly: $*"

@@ -146,7 +146,7 @@ def test_a_command_line_that_ream_does_not_take_is_not_neutral(script: Run) -> N
 def test_all_statuses_are_in_the_table() -> None:
     rows = re.findall(r"^\| ([\d, ]+) \|.*\| (\d)", (CI / "README.md").read_text(), re.MULTILINE)
     told = {int(one): int(code) for ones, code in rows for one in ones.split(", ")}
-    assert told == {status: code for status, (code, _) in ENDS.items()} | {70: 0}
+    assert told == {status: code for status, (code, _) in ENDS.items()} | {70: 0, 124: 0}
 
 
 def test_commits_are_judged_on_the_one_that_they_left(
@@ -202,6 +202,23 @@ def test_what_cannot_be_meant_is_usage(words: tuple[str, ...], said: str, script
     ran = script(*words)
     assert ran.returncode == 2
     assert said in ran.stdout
+
+
+@pytest.mark.parametrize("before", [(), ("timeout", "2")], ids=["ream", "script"])
+def test_the_end_of_the_time_is_neutral_and_said(
+    before: tuple[str, ...], tmp_path: Path, checkout: Path, linux: Path
+) -> None:
+    (checkout / "ream").write_text("#!/bin/sh\nexec sleep 60\n")
+    limited = tmp_path / "limited"
+    limited.write_text(f'#!/bin/sh\nexec {"" if before else "timeout 1 "}{checkout}/ream "$@"\n')
+    limited.chmod(0o755)
+    (tmp_path / "tmp").mkdir()
+    words = (*before, str(checkout / "contrib/ci/ream-judge.sh"), str(linux), "mm..mine")
+    ran = run(tmp_path, words, {"REAM": str(limited), "TMPDIR": str(tmp_path / "tmp")})
+    assert ran.returncode == (124 if before else 0), ran.stdout
+    assert "exit status 124: the time was over" in ran.stdout
+    assert (tmp_path / "results/junit.xml").exists()
+    assert not [*(tmp_path / "tmp").iterdir()]
 
 
 def test_a_killed_ream_ends_the_script_likewise(script: Run) -> None:

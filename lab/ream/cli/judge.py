@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ream import __version__
 from ream.cli.app import (
     BaseOption,
     DryRunOption,
@@ -350,11 +351,13 @@ def _tell(
 ) -> None:
     """Write what is asked for, and print; raises the error whose exit status the judgement has."""
     from ream.judge import page  # noqa: PLC0415
+    from ream.judge.unexamined import unexamined  # noqa: PLC0415
 
     for file, made in also.items():
         write_whole(file, made(its).encode("utf-8", "backslashreplace"), force=force)
     if as_json:
-        print(json.dumps({**its.to_object(), "sentence": page.sentence(its)}, indent=1))
+        told = {"sentence": page.sentence(its), "not_examined": [*unexamined(its)]}
+        print(json.dumps({**its.to_object(), **told, "ream": __version__}, indent=1))
     else:
         sys.stdout.write(page.render(its))
     if its.exit_code:

@@ -375,11 +375,14 @@ class Examined:
         )
         where = f"in the configuration {self.config} " if self.config else ""
         what = met if self.nr_blocks else "no line of it"
-        said = f"{where}it changes {its}; programs execute {what}"
+        said = f"{where}it changes {its}"
+        if self.wrong:  # what was executed until then is not all that can be
+            return f"{said}; programs execute {what}" if self.nr_entered else said
+        said += f"; programs execute {what}"
         if self.missed and not self.unexecuted:
             said += f" (none at {shortened(self.missed, MOST_MISSED)})"
         done = f"{counted(self.nr_programs, 'program')} of {self.nr_steps:,} steps"
-        return said if self.wrong else f"{said}; nothing was wrong in {done}"
+        return f"{said}; nothing was wrong in {done}"
 
 
 @dataclass(frozen=True)

@@ -45,7 +45,7 @@ def unexamined(its: Judgement) -> Iterator[str]:
         yield "what comes behind the first fault"
     elif its.whole is None and its.to is None:
         yield "memory as a whole, since this kernel is not hosted so"
-    if its.whole is not None and its.whole.missed:
+    if its.whole is not None and its.whole.missed and its.wrong is None:
         number = counted(len(its.whole.missed), "changed place")
         yield f"{number} that no program executes: {shortened(its.whole.missed, MOST_NAMED)}"
     if its.reach is not None and its.reach.elsewhere:

@@ -128,8 +128,9 @@ def judge(
         str | None,
         typer.Option(
             metavar="FILE|NAME",
-            help="Configure both kernels with more options: those of a file; distro, those of"
-            " distributions; running, those of the kernel that this machine runs; or debug, the"
+            help="Configure both kernels with more options: those of a file with the few that you"
+            " want, not a whole .config; distro, some of those of distributions; running, those of"
+            " the kernel that this machine runs, as far as they can be hosted; or debug, the"
             " kernel's own assertions.",
         ),
     ] = None,

@@ -28,7 +28,7 @@ def _from(begins: str, lines: list[str]) -> list[str]:
     return lines[first:]
 
 
-@pytest.mark.vm  # takes the three minutes that it asks for, and what it takes to compile
+@pytest.mark.vm  # takes minutes, and what it takes to compile
 def test_the_slow_patch_of_the_readme_is_found_slower_or_to_execute_more(ream) -> None:
     command = (CHECKOUT / "tests/readme/slow.txt").read_text().splitlines()[0]
     words = [str(CHECKOUT / one) if "/" in one else one for one in command.split()[2:]]

@@ -85,7 +85,7 @@ def judge(
             help="Minutes for the judgement once all is compiled. At least three tenths of them are"
             " for timing rows. 0: time nothing.",
         ),
-    ] = 3.0,
+    ] = 2.5,
     verify_minutes: Annotated[
         float,
         typer.Option(

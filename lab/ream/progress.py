@@ -68,7 +68,7 @@ def counting(
 ) -> Iterator[Callable[[], None]]:
     """Say that a piece of work begins, and at its end how much was done in which time.
 
-    Where somebody looks at a terminal, a bar in between shows how much is done and when it ends.
+    On a terminal, a bar in between shows how much is done and when it ends.
     doing: the work, as in "compiling 6.12.117 for fork"; thing: what is counted, as "object".
     total: asked for their number, which takes time, only if there is a bar; None is not known.
     Yields done(), to be called after each of them.

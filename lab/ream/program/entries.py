@@ -49,7 +49,7 @@ VM_FLAGS = (
     *("VM_ARCH_1", "VM_WIPEONFORK", "VM_DONTDUMP", "VM_SOFTDIRTY"),
     *("VM_MIXEDMAP", "VM_HUGEPAGE", "VM_NOHUGEPAGE", "VM_MERGEABLE"),
 )
-"""By bit of vma->vm_flags, as include/linux/mm.h has them."""
+"""The names of the bits of vma->vm_flags. Source: include/linux/mm.h."""
 _PAGEMAP = {
     55: "soft-dirty",
     56: "mapped exclusively",

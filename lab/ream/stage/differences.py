@@ -63,7 +63,7 @@ _NAMES: Mapping[str, Sequence[str]] = {
         for node in (0, 1)
     ],
 }
-"""Of numbers in a row, what each is called."""
+"""The names of numbers that stand in a row, in its order."""
 _ADDRESSES = ("address", "the end of", "pfn", "byte", "word")
 """Are in the names of what is no count."""
 
@@ -174,7 +174,7 @@ _BITS: Mapping[str, tuple[str, str]] = {
 MOST_FLAGS = 6
 """Flags that are named."""
 ENTIRELY_MAPPED = 0x800000
-"""Of _nr_pages_mapped: a huge entry maps the folio; mm/internal.h."""
+"""The bit of _nr_pages_mapped for a huge entry that maps the folio. Source: mm/internal.h."""
 
 
 def in_words(said: str, facts: Mapping[str, int], *, decodes: bool = True) -> str:

@@ -82,5 +82,5 @@ def test_where_times_are_wanted_every_row_has_its_launches(ream) -> None:
 
 def test_its_rows_are_listed_with_their_stages(ream) -> None:
     said = ream("list", "compact")
-    for text in ("vm: 9 rows", "busy-dma", "live: 2 rows", "batch-{32,64,128,256,512}-metadata"):
+    for text in ("vm: 9 rows", "busy-dma", "live: 2 rows", "batch-#-metadata"):
         assert text in said.out

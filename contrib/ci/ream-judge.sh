@@ -6,8 +6,9 @@
 # usage: contrib/ci/ream-judge.sh LINUX BASE..HEAD [OPTION of `ream judge`]...
 #
 # LINUX is a git work tree; the commits are judged on the one where HEAD left BASE. The results
-# are judgement.json, summary.md and junit.xml in the folder REAM_RESULTS (ream-results). Lines
-# of GitHub's workflow commands point at what is wrong; GITHUB_STEP_SUMMARY gets the summary.
+# are judgement.json, summary.md and junit.xml in the folder REAM_RESULTS (ream-results). If
+# GITHUB_ACTIONS is set, lines of GitHub's workflow commands point at what is wrong; otherwise
+# plain lines do. GITHUB_STEP_SUMMARY gets the summary.
 # REAM is the command; XDG_CACHE_HOME has what is built of the base, and is worth keeping.
 # Exit status: 0 passed, or not judged for a reason that is printed; 1 wrong, or a regression;
 # 2 usage. REAM_NEUTRAL replaces the 0 of what was not judged: 4 is a skip for kselftest.
@@ -23,15 +24,20 @@ die() {
 	exit 2
 }
 
-# say LEVEL TEXT: a line that GitHub shows beside the job, and that reads well anywhere else.
+# say LEVEL TEXT: a line that GitHub shows beside the job; a plain one anywhere else.
 say() {
-	printf '::%s title=ream judge::%s\n' "$1" "$(printf '%s' "$2" | sed 's/%/%25/g')"
+	if [ -n "${GITHUB_ACTIONS:-}" ]; then
+		printf '::%s title=ream judge::%s\n' "$1" "$(printf '%s' "$2" | sed 's/%/%25/g')"
+	else
+		printf 'ream judge: %s: %s\n' "$1" "$2"
+	fi
 }
 
-# Those of GitHub's lines that name a file and a line.
+# A line for each finding, which names the file and the line. Prints none without a judgement.
 say_findings() {
 	python3 - "$results/judgement.json" <<'END'
 import json
+import os
 import sys
 
 
@@ -45,16 +51,35 @@ def value(text: object) -> str:
 
 with open(sys.argv[1], encoding="utf-8") as file:
     its = json.load(file)
-level = "error" if its["exit"] == 5 else "warning"
-for one in its["findings"]:
+level = "error" if its.get("exit") == 5 else "warning"
+for one in its.get("findings", []):
+    if not os.environ.get("GITHUB_ACTIONS"):
+        place = "".join(f"{one[name]}:" for name in ("file", "line") if one[name] is not None)
+        print(*filter(None, (place, f"{level}:", f"{one['rule']}:", ascii(one["message"])[1:-1])))
+        continue
     where = {name: one[name] for name in ("file", "line") if one[name] is not None}
     words = (f"{name}={value(it)}" for name, it in {**where, "title": one["rule"]}.items())
     print(f"::{level} {','.join(words)}::{data(one['message'])}")
 END
 }
 
-# What a reader of the results finds where no judgement was made.
+# quoted TEXT: as it may stand in an attribute of XML.
+quoted() {
+	printf '%s' "$1" | LC_ALL=C tr -cd '\40-\176' |
+		sed 's/&/\&amp;/g; s/</\&lt;/g; s/"/\&quot;/g'
+}
+
+# What a reader of the results finds where no judgement was made. A usage error has no object.
 write_unjudged() {
+	if [ ! -s "$results/judgement.json" ] && [ "$status" != 2 ] && [ "$status" != none ]; then
+		python3 - "$status" "$reason" >"$results/judgement.json" <<'END'
+import json
+import sys
+
+error = {"kind": "ended", "message": sys.argv[2]}
+print(json.dumps({"schema": 1, "exit": int(sys.argv[1]), "error": error}))
+END
+	fi
 	cat >"$results/summary.md" <<END
 ## ream judge: not judged
 
@@ -69,11 +94,30 @@ END
 <testsuites tests="1" failures="0" errors="0" skipped="1">
   <testsuite name="ream.judge" tests="1" failures="0" errors="0" skipped="1">
     <testcase classname="ream.judge.series" name="judgement">
-      <skipped message="not judged, exit status: $status" />
+      <skipped message="not judged, exit status $status: $(quoted "$reason")" />
     </testcase>
   </testsuite>
 </testsuites>
 END
+}
+
+# However the script ends, GitHub obeys commands again, and no file of the script remains.
+finish() {
+	close
+	rm -rf "$work"
+}
+
+close() {
+	[ -z "$token" ] || printf '\n::%s::\n' "$token"
+	token=''
+}
+
+# stop SIGNAL: ream gets it, too. Once it has ended, the script says so and writes its results.
+stop() {
+	stopped=$1
+	trap '' INT TERM HUP
+	# A program that a shell runs in the background ignores SIGINT.
+	[ -z "$child" ] || kill -TERM "$child" 2>/dev/null || :
 }
 
 # --- The series --------------------------------------------------------------------------
@@ -89,14 +133,17 @@ head=${range##*..}
 base=$(git -C "$linux" merge-base "${range%%..*}" "$head") ||
 	die "$linux: git knows no commit where $head left ${range%%..*}; a shallow clone may lack it"
 
+child='' stopped='' token=''
 work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-trap 'echo 124 >"$work/status"' INT TERM
+trap finish EXIT
+trap 'stop INT' INT
+trap 'stop TERM' TERM
+trap 'stop HUP' HUP
 series=$work/$(git -C "$linux" rev-parse --short=12 "$head")
 git -C "$linux" format-patch -q --no-signature -o "$series" "$base..$head"
 mkdir -p "$results"
 rm -f "$results/judgement.json" "$results/summary.md" "$results/junit.xml"
-status=0 reason=
+status=0 reason=''
 if [ -z "$(ls "$series" 2>/dev/null)" ]; then
 	status=none reason="$range has no commit with a patch"
 fi
@@ -105,22 +152,38 @@ fi
 
 if [ $status = 0 ]; then
 	# Words of strangers are no commands: GitHub obeys none until it reads the token again.
-	token=$(od -An -N16 -tx1 /dev/urandom | tr -d ' \n')
-	echo "::stop-commands::$token"
-	{
-		"$ream" judge "$series" --tree "$linux" --base-ref "$base" --json \
-			--markdown "$results/summary.md" --junit "$results/junit.xml" "$@" \
-			>"$results/judgement.json" || echo $? >"$work/status"
-	} 2>&1 | tee "$work/said" || :	# whoever ends this script early ends both
-	printf '\n::%s::\n' "$token"
-	[ ! -e "$work/status" ] || status=$(cat "$work/status")
+	if [ -n "${GITHUB_ACTIONS:-}" ]; then
+		token=$(od -An -N16 -tx1 /dev/urandom | tr -d ' \n')
+		echo "::stop-commands::$token"
+	fi
+	mkfifo "$work/words"
+	(trap '' INT TERM HUP && exec tee "$work/said" <"$work/words") &
+	reader=$!
+	"$ream" judge "$series" --tree "$linux" --base-ref "$base" --json \
+		--markdown "$results/summary.md" --junit "$results/junit.xml" "$@" \
+		>"$results/judgement.json" 2>"$work/words" &
+	child=$!
+	[ -z "$stopped" ] || kill -TERM "$child"
+	# A signal ends a wait, and not the program.
+	while :; do
+		status=0
+		wait "$child" || status=$?
+		kill -0 "$child" 2>/dev/null || break
+	done
+	wait "$reader" || :
+	close
 	reason=$(sed -n 's/^ream: //p' "$work/said" | tail -n 1)
-	[ "$status" != 124 ] || reason="the time was over: $reason"
+	case $stopped:$status in
+	INT:*) status=130 reason=interrupted ;;
+	HUP:*) status=129 reason=interrupted ;;
+	*:124 | *:137 | *:143) reason="out of time${reason:+: $reason}" ;;
+	esac
 fi
-if [ -e "$results/summary.md" ]; then
-	say_findings
-else
+if [ ! -s "$results/summary.md" ] || [ ! -s "$results/junit.xml" ]; then
 	write_unjudged
+fi
+if [ -s "$results/judgement.json" ]; then
+	say_findings
 fi
 [ -z "${GITHUB_STEP_SUMMARY:-}" ] || cat "$results/summary.md" >>"$GITHUB_STEP_SUMMARY"
 
@@ -129,7 +192,7 @@ case $status in
 1 | 5) say error "$reason" && exit 1 ;;
 4) say notice "$reason" ;;
 none) say notice "$reason" && exit "$neutral" ;;
-2 | 3 | 6 | 70 | 124)
+2 | 3 | 6 | 70 | 124 | 137 | 143)
 	# Without an object it was the command line.
 	[ "$status" != 2 ] || [ -s "$results/judgement.json" ] ||
 		die "\`ream judge' was called wrongly: $*"

@@ -5,8 +5,10 @@ import json
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from xml.etree import ElementTree as ET
@@ -28,6 +30,8 @@ echo "::error::from a compiler" >&2
 printf 'ream: what it said of 5 %% of\\n' >&2
 case $STUB_STATUS in
 2|3|6) [ -n "${{STUB_SAYS_NOTHING-}}" ] || echo '{{"error": 1}}'; exit "$STUB_STATUS" ;;
+124|137|143) exit "$STUB_STATUS" ;;
+sleeps) echo begun >"{seen}.begun"; exec sleep 60 ;;
 esac
 while [ $# -gt 0 ]; do
 	case $1 in
@@ -50,8 +54,13 @@ ENDS = {
     4: (0, "::notice title=ream judge::what it said of 5 %25 of"),
     5: (1, "::error title=ream judge::what it said of 5 %25 of"),
     6: (0, NEUTRAL.format(6)),
+    **{
+        status: (0, NEUTRAL.format(status).replace(": what", ": out of time: what"))
+        for status in (124, 137, 143)
+    },
 }
 """By status of ream, that of the script, and its last line."""
+UNJUDGED = (2, 3, 6, 124, 137, 143)
 
 Ran = subprocess.CompletedProcess[str]
 Run = Callable[..., Ran]
@@ -104,7 +113,8 @@ def checkout(tmp_path: Path) -> Path:
 
 def run(tmp_path: Path, words: tuple[str, ...], environment: dict[str, str]) -> Ran:
     known = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "REAM_RESULTS": "results"}
-    known |= {"GITHUB_STEP_SUMMARY": str(tmp_path / "step.md"), **environment}
+    known |= {"GITHUB_STEP_SUMMARY": str(tmp_path / "step.md"), "GITHUB_ACTIONS": "true"}
+    known |= environment
     pipe = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True, "timeout": 120}
     return subprocess.run(words, cwd=tmp_path, env=known, check=False, **pipe)  # type: ignore[call-overload]
 
@@ -134,8 +144,8 @@ def test_each_status_of_ream_has_one_of_the_script(
     assert ET.parse(tmp_path / "results/junit.xml").getroot().tag == "testsuites"  # noqa: S314
     summary = (tmp_path / "results/summary.md").read_text()
     assert (tmp_path / "step.md").read_text() == summary
-    assert summary.startswith("## ream judge: not judged" if status in (2, 3, 6) else "## summary")
-    assert "what it said of 5 % of" in summary or status not in (2, 3, 6)
+    assert summary.startswith("## ream judge: not judged" if status in UNJUDGED else "## summary")
+    assert "what it said of 5 % of" in summary or status not in UNJUDGED
 
 
 def test_a_command_line_that_ream_does_not_take_is_not_neutral(script: Run) -> None:
@@ -204,25 +214,66 @@ def test_what_cannot_be_meant_is_usage(words: tuple[str, ...], said: str, script
     assert said in ran.stdout
 
 
-@pytest.mark.parametrize("before", [(), ("timeout", "2")], ids=["ream", "script"])
-def test_the_end_of_the_time_is_neutral_and_said(
-    before: tuple[str, ...], tmp_path: Path, checkout: Path, linux: Path
+def test_an_aborted_ream_ends_the_script_likewise(script: Run) -> None:
+    assert script(status=134).returncode == 134
+
+
+@pytest.mark.parametrize(
+    ("end", "number", "code"),
+    [
+        (os.killpg, signal.SIGTERM, 0),
+        (os.kill, signal.SIGTERM, 0),
+        (os.kill, signal.SIGINT, 130),
+    ],
+)
+def test_a_signal_ends_ream_and_leaves_all_results(
+    end: Callable[[int, int], None], number: int, code: int, checkout: Path, linux: Path
 ) -> None:
-    (checkout / "ream").write_text("#!/bin/sh\nexec sleep 60\n")
-    limited = tmp_path / "limited"
-    limited.write_text(f'#!/bin/sh\nexec {"" if before else "timeout 1 "}{checkout}/ream "$@"\n')
-    limited.chmod(0o755)
-    (tmp_path / "tmp").mkdir()
-    words = (*before, str(checkout / "contrib/ci/ream-judge.sh"), str(linux), "mm..mine")
-    ran = run(tmp_path, words, {"REAM": str(limited), "TMPDIR": str(tmp_path / "tmp")})
-    assert ran.returncode == (124 if before else 0), ran.stdout
-    assert "exit status 124: the time was over" in ran.stdout
-    assert (tmp_path / "results/junit.xml").exists()
-    assert not [*(tmp_path / "tmp").iterdir()]
+    """Both as `timeout` ends its group, and as a runner ends the script alone."""
+    path, tmp_path = checkout / "contrib/ci/ream-judge.sh", checkout.parent
+    folder = tmp_path / "tmp"
+    folder.mkdir()
+    environment = {"PATH": os.environ["PATH"], "STUB_STATUS": "sleeps", "TMPDIR": str(folder)}
+    words = (str(path), str(linux), "mm..mine")
+    with subprocess.Popen(
+        words,
+        cwd=tmp_path,
+        env={**environment, "GITHUB_ACTIONS": "true"},
+        stdout=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    ) as its:
+        while not (tmp_path / "seen.begun").exists():
+            assert its.poll() is None
+            time.sleep(0.01)
+        end(its.pid, number)
+        said, _ = its.communicate(timeout=30)
+    (token,) = re.findall(r"^::stop-commands::(\w{32})$", said, re.MULTILINE)
+    assert (its.returncode, said.count(f"::{token}::\n")) == (code, 1)
+    assert not [*folder.iterdir()]
+    results = tmp_path / "ream-results"
+    status = {signal.SIGTERM: 143, signal.SIGINT: 130}[signal.Signals(number)]
+    judgement = json.loads((results / "judgement.json").read_text())
+    assert (judgement["exit"], judgement["error"]["kind"]) == (status, "ended")
+    reason = judgement["error"]["message"]
+    assert reason.startswith("interrupted" if code else "out of time")
+    assert reason in (results / "summary.md").read_text()
+    case = ET.parse(results / "junit.xml").find(".//skipped")  # noqa: S314
+    assert case is not None
+    assert reason in case.attrib["message"]
 
 
-def test_a_killed_ream_ends_the_script_likewise(script: Run) -> None:
-    assert script(status=143).returncode == 143
+@pytest.mark.parametrize("status", ENDS)
+def test_elsewhere_than_on_github_lines_are_plain(status: int, script: Run) -> None:
+    ran = script(status=status, GITHUB_ACTIONS="")
+    code, last = ENDS[status]
+    known = last.replace("%25", "%").replace("::error title=ream judge::", "ream judge: error: ")
+    known = re.sub("^::(\\w+) title=ream judge::", r"ream judge: \1: ", known)
+    lines = ran.stdout.splitlines()
+    assert (ran.returncode, lines[-1]) == (code, known)
+    assert [one for one in lines if one.startswith("::")] == ["::error::from a compiler"]
+    if status == 5:
+        assert lines[-2] == r"mm/a,b.c:7: error: a: rule: 100 %\n::error::x"
 
 
 # --- The action ------------------------------------------------------------------------

@@ -4,6 +4,7 @@
 import json
 import subprocess
 from pathlib import Path
+from xml.etree import ElementTree as ET
 
 import pytest
 
@@ -104,18 +105,31 @@ def test_in_a_kernel_s_git_tree_commits_need_no_tree(ream, tmp_path: Path) -> No
     assert "\npatches    1. mm: one\napplies    to " in ran.out
 
 
-def test_results_of_an_earlier_judgement_do_not_stay(ream, tmp_path: Path) -> None:
+def test_reasons_why_there_is_no_judgement_replace_an_earlier_one(ream, tmp_path: Path) -> None:
     (tmp_path / "mine.patch").write_text("--- a/mm/mmap.c\n+++ b/mm/mmap.c\n@@ -1 +1 @@\n-x\n+y\n")
+    linux(tmp_path / "linux")
     places = [str(tmp_path / name) for name in ("j.xml", "s.md")]
-    asked = ("judge", str(tmp_path / "mine.patch"), "--tree", str(tmp_path), "--json")
+    asked = ("judge", str(tmp_path / "mine.patch"), "--tree", str(tmp_path / "linux"), "--json")
     asked = (*asked, "--junit", places[0], "--markdown", places[1])
     for place in places:
         Path(place).write_text("passed\n")
     refused = ream(*asked)
     assert json.loads(refused.out)["error"]["message"] in refused.err
     assert all(Path(place).exists() for place in places)
-    assert ream(*asked, "--force").code == 2
-    assert not any(Path(place).exists() for place in places)
+    ran = ream(*asked, "--force")
+    error = json.loads(ran.out)["error"]
+    assert (ran.code, error["kind"]) == (2, "does-not-apply")
+    suites = ET.parse(places[0]).getroot()  # noqa: S314
+    (case,) = suites.iter("testcase")
+    assert (case.get("name"), suites.get("skipped"), suites.get("failures")) == (
+        "judgement", "1", "0",
+    )  # fmt: skip
+    text = Path(places[1]).read_text()
+    assert text.startswith("## mine: not judged\n\n")
+    for written in (case[0].attrib["message"], text):
+        assert "mm/mmap.c" in written
+        assert "does not apply" in written
+        assert str(tmp_path) not in written
 
 
 def test_a_series_has_one_seed_unless_another_is_given() -> None:

@@ -279,7 +279,7 @@ def judge(
         for file in also:  # an earlier judgement must not pass for this one
             if file.is_file() and not file.is_symlink():
                 file.unlink()
-        with _what_is_kept():
+        with _what_is_kept(), _reason_written(asked.series.name, markdown, junit, force=force):
             answer = judged(asked, Reporter(quiet=quiet))
     _tell(answer, also, as_json=as_json, force=force)
 
@@ -329,6 +329,24 @@ def _errors_as_objects(*, as_json: bool) -> Iterator[None]:
             kind = re.sub(r"(?<!^)(?=[A-Z])", "-", type(cause).__name__).lower()
             error = {"kind": kind, "message": str(cause)}
             print(json.dumps({"schema": SCHEMA, "exit": cause.exit_code, "error": error}))
+        raise
+
+
+@contextmanager
+def _reason_written(
+    series: str, markdown: Path | None, junit: Path | None, *, force: bool
+) -> Iterator[None]:
+    """Where there is no judgement, as of a patch that does not apply, write the reason instead."""
+    try:
+        yield
+    except ReamError as cause:
+        from ream.judge import junit as junit_module  # noqa: PLC0415
+        from ream.judge import markdown as markdown_module  # noqa: PLC0415
+
+        for file, module in ((markdown, markdown_module), (junit, junit_module)):
+            if file is not None:
+                text = module.unjudged(series, cause)
+                write_whole(file, text.encode("utf-8", "backslashreplace"), force=force)
         raise
 
 

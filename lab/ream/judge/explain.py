@@ -62,10 +62,15 @@ def for_others(its: Judgement) -> Judgement:
     return replace(bare, **kept)  # type: ignore[arg-type]
 
 
+def bare_text(text: str) -> str:
+    """A text without local paths: of each the last part is left."""
+    return _local_path().sub(r"\1", text)
+
+
 def _bare(value: object) -> object:
     """A value with no local path in any of its strings."""
     if isinstance(value, str):
-        return _local_path().sub(r"\1", value)
+        return bare_text(value)
     if isinstance(value, tuple):
         return tuple(map(_bare, value))
     if isinstance(value, Mapping):

@@ -3,9 +3,9 @@
 
 from collections.abc import Iterator, Mapping
 
-from ream.errors import ClaimFails, VerificationFailed
+from ream.errors import ClaimFails, ReamError, VerificationFailed
 from ream.judge import page
-from ream.judge.explain import for_others
+from ream.judge.explain import bare_text, for_others
 from ream.judge.judgement import DIFFERS, Judgement
 from ream.report import junit
 from ream.report.case import Case, CaseOutcome
@@ -28,6 +28,13 @@ def render(its: Judgement) -> str:
     its = for_others(its)
     about = {"series": its.series, "tree": its.tree, "machine": its.machine, "exit": its.exit_code}
     return junit.render(SUITE, [*_cases(its)], about)
+
+
+def unjudged(series: str, cause: ReamError) -> str:
+    """The whole text where there is no judgement: one case, with the reason."""
+    outcome: CaseOutcome = ENDS.get(cause.exit_code, "skip")
+    case = Case("series", "judgement", outcome, bare_text(str(cause)), fault=WRONG)
+    return junit.render(SUITE, [case], {"series": series, "exit": cause.exit_code})
 
 
 def _cases(its: Judgement) -> Iterator[Case]:

@@ -4,8 +4,9 @@
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
+from ream.errors import ReamError
 from ream.judge import page
-from ream.judge.explain import for_others
+from ream.judge.explain import bare_text, for_others
 from ream.judge.html import ENDS
 from ream.judge.judgement import Finding, Judgement, Operation
 from ream.judge.unexamined import unexamined, unexecuted
@@ -18,6 +19,13 @@ LEAST_FENCE = 3
 def render(its: Judgement) -> str:
     """The whole text, ending in a newline; it names no path of this machine."""
     return "\n".join(_lines(for_others(its))) + "\n"
+
+
+def unjudged(series: str, cause: ReamError) -> str:
+    """The whole text where there is no judgement: the reason, of which the first line leads."""
+    first, _, rest = bare_text(str(cause)).partition("\n")
+    its = [f"## {_text(series)}: not judged\n", f"{_text(first)}\n"]
+    return "\n".join([*its, f"{_fence(rest)}\n"] if rest.strip() else its)
 
 
 def _lines(its: Judgement) -> Iterator[str]:

@@ -77,6 +77,11 @@ class UnhostedVariant(VariantFails, CannotRunHere):
     """The variant reached a part of the kernel that the native stage does not provide."""
 
 
+def kind_of(error: type[ReamError]) -> str:
+    """The kind of an error in JSON: the name of its class, as in does-not-apply."""
+    return re.sub(r"(?<!^)(?=[A-Z])", "-", error.__name__).lower()
+
+
 def in_a_line(cause: ReamError) -> str:
     """Return what is to be told of an error in a line: of a tool that failed, what it said."""
     said = _FAILED.search(str(cause))

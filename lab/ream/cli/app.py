@@ -190,6 +190,9 @@ ThreadsOption = Annotated[
 JsonOption = Annotated[
     bool, typer.Option("--json", help="Print one JSON object (docs/format.md), nothing else.")
 ]
+AnswerJsonOption = Annotated[
+    bool, typer.Option("--json", help="Print one JSON object (docs/commands.md), nothing else.")
+]
 DryRunOption = Annotated[
     bool,
     typer.Option("--dry-run", help="Print the plan, and check that patches apply; do nothing."),

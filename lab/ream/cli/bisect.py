@@ -9,8 +9,8 @@ import typer
 
 from ream.cli import complete
 from ream.cli.app import (
+    AnswerJsonOption,
     ExperimentArgument,
-    JsonOption,
     LaunchesOption,
     OutputOption,
     RoundsOption,
@@ -52,7 +52,7 @@ def bisect(
     launches: LaunchesOption = None,
     rounds: RoundsOption = None,
     seed: SeedOption = None,
-    as_json: JsonOption = False,
+    as_json: AnswerJsonOption = False,
     output: OutputOption = None,
     quiet: QuietOption = False,
 ) -> None:

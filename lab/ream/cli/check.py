@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from ream.cli import complete
-from ream.cli.app import JsonOption, RunsOption, app, runs_dir
+from ream.cli.app import AnswerJsonOption, RunsOption, app, runs_dir
 from ream.cli.history import RUNS_HELP
 from ream.errors import ClaimFails, Inconclusive
 
@@ -57,7 +57,7 @@ def check(
     junit: Annotated[
         Path | None, typer.Option(metavar="FILE|-", help="Write JUnit XML as well.")
     ] = None,
-    as_json: JsonOption = False,
+    as_json: AnswerJsonOption = False,
     runs_in: RunsOption = None,
 ) -> None:
     """Fail if a run is slower than a baseline allows: a gate for CI.

@@ -11,8 +11,8 @@ import typer
 
 from ream.cli import complete
 from ream.cli.app import (
+    AnswerJsonOption,
     BaseOption,
-    JsonOption,
     LaunchesOption,
     RoundsOption,
     RowsOption,
@@ -246,7 +246,7 @@ def merge(
             "--runs", metavar="DIR", help="Where records of results go, instead of XDG_DATA_HOME."
         ),
     ] = None,
-    as_json: JsonOption = False,
+    as_json: AnswerJsonOption = False,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write into FILE instead.")
     ] = None,

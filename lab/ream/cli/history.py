@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from ream.cli import complete
-from ream.cli.app import JsonOption, RunsOption, app, runs_dir
+from ream.cli.app import AnswerJsonOption, RunsOption, app, runs_dir
 from ream.cli.page import (
     HTML,
     ForceOption,
@@ -116,7 +116,7 @@ def history(
             " and whether its own runs lie there.",
         ),
     ] = False,
-    as_json: JsonOption = False,
+    as_json: AnswerJsonOption = False,
     html: Annotated[str | None, html_option("history.html")] = None,
     force: ForceOption = False,
     runs_in: RunsOption = None,
@@ -211,7 +211,7 @@ def _print_predicted(
 def show(
     record: RunArgument = "last",
     *,
-    as_json: JsonOption = False,
+    as_json: AnswerJsonOption = False,
     runs_in: RunsOption = None,
 ) -> None:
     """Show one run: its table, where its files are, and which earlier runs are like it.
@@ -278,7 +278,7 @@ def compare(
     unlike: Annotated[
         bool, typer.Option("--unlike", help="Compare the runs even if they are not alike.")
     ] = False,
-    as_json: JsonOption = False,
+    as_json: AnswerJsonOption = False,
     html: Annotated[str | None, html_option("compare.html")] = None,
     force: ForceOption = False,
     runs_in: RunsOption = None,

@@ -3,7 +3,6 @@
 
 import hashlib
 import json
-import re
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -15,9 +14,9 @@ import typer
 
 from ream import __version__
 from ream.cli.app import (
+    AnswerJsonOption,
     BaseOption,
     DryRunOption,
-    JsonOption,
     OutputOption,
     SeedOption,
     TreeOption,
@@ -39,6 +38,7 @@ from ream.errors import (
     Inconclusive,
     ReamError,
     VerificationFailed,
+    kind_of,
 )
 from ream.files import check_place, write_whole
 from ream.paths import cache_dir
@@ -216,7 +216,7 @@ def judge(
     ] = False,
     unconfined: UnconfinedOption = False,
     seed: SeedOption = None,
-    as_json: JsonOption = False,
+    as_json: AnswerJsonOption = False,
     output: OutputOption = None,
     dry_run: DryRunOption = False,
     quiet: QuietOption = False,
@@ -316,18 +316,14 @@ def _check_subject(
 
 @contextmanager
 def _errors_as_objects(*, as_json: bool) -> Iterator[None]:
-    """Print one JSON object also where there is no answer: what kind of error it is, and its text.
-
-    The kind is the name of its class, as in does-not-apply.
-    """
+    """Print one JSON object also where there is no answer: the kind of the error, and its text."""
     try:
         yield
     except ReamError as cause:
         if as_json:
             from ream.record.record import SCHEMA  # noqa: PLC0415
 
-            kind = re.sub(r"(?<!^)(?=[A-Z])", "-", type(cause).__name__).lower()
-            error = {"kind": kind, "message": str(cause)}
+            error = {"kind": kind_of(type(cause)), "message": str(cause)}
             print(json.dumps({"schema": SCHEMA, "exit": cause.exit_code, "error": error}))
         raise
 
@@ -375,8 +371,7 @@ def _tell(
     for file, made in also.items():
         write_whole(file, made(its).encode("utf-8", "backslashreplace"), force=force)
     if as_json:
-        told = {"sentence": page.sentence(its), "not_examined": [*unexamined(its)]}
-        print(json.dumps({**its.to_object(), **told, "ream": __version__}, indent=1))
+        print(json.dumps(page.to_object(its), indent=1))
     else:
         sys.stdout.write(page.render(its))
     if its.exit_code:

@@ -13,7 +13,7 @@ import typer
 
 from ream.cli import complete
 from ream.cli.app import (
-    JsonOption,
+    AnswerJsonOption,
     LaunchesOption,
     OutputOption,
     RoundsOption,
@@ -85,7 +85,7 @@ def replicate(
     launches: LaunchesOption = None,
     rounds: RoundsOption = None,
     seed: SeedOption = None,
-    as_json: JsonOption = False,
+    as_json: AnswerJsonOption = False,
     html: Annotated[str | None, html_option("replicate.html")] = None,
     force: ForceOption = False,
     output: OutputOption = None,

@@ -438,6 +438,10 @@ class Judgement:
     quick: bool = False
     """Whether no row was to be run, so that at best nothing wrong was found."""
     seed: int | None = None
+    ream: str = ""
+    """The version of ream that judged it."""
+    seconds: float | None = None
+    """How long that took."""
     whole: Examined | None = None
     """Of all of mm/; None: the kernel cannot be hosted as a whole, or it is an upgrade."""
 

@@ -5,6 +5,7 @@ import math
 import textwrap
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 from ream.counted import counted
 from ream.errors import Inconclusive
@@ -314,6 +315,12 @@ def planned(asked: Question) -> Iterator[str]:
 def render(its: Judgement) -> str:
     """The page, ending in a newline."""
     return "\n".join(map(plain, _lines(its))) + "\n"
+
+
+def to_object(its: Judgement) -> dict[str, Any]:
+    """The object of --json, with what the page says in words; docs/commands.md names its fields."""
+    words = {"sentence": sentence(its), "not_examined": [*unexamined(its)]}
+    return {**its.to_object(), **words}
 
 
 def _lines(its: Judgement) -> Iterator[str]:

@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import Any
 
+from ream import __version__
 from ream.command import require
 from ream.count.emulator import emulator_version
 from ream.counted import counted
@@ -115,7 +116,7 @@ def judge(asked: Question, reporter: Reporter) -> Judgement:
     to = fetch(asked.to).built(asked.setup) if asked.to else None
     whole = None if to else search_first(asked, tree, reporter)
     if whole is not None and (whole.wrong or whole.same or asked.quick):
-        return _judgement(asked, tree, whole=whole, wrong=whole.wrong)
+        return _judgement(asked, tree, began, whole=whole, wrong=whole.wrong)
     reach = _reach(asked, tree, to, whole, reporter)
     reporter.step(reach.sentence())
     each = asked.verify_minutes / max(1, len(reach.reached))
@@ -141,6 +142,7 @@ def judge(asked: Question, reporter: Reporter) -> Judgement:
     return _judgement(
         asked,
         tree,
+        began,
         to=to.label if to else None,
         reach=reach,
         whole=whole,
@@ -158,8 +160,8 @@ def judge(asked: Question, reporter: Reporter) -> Judgement:
     )
 
 
-def _judgement(asked: Question, tree: Tree, **found: Any) -> Judgement:
-    """What was found, with what was asked."""
+def _judgement(asked: Question, tree: Tree, began: float, **found: Any) -> Judgement:
+    """What was found, with what was asked. began: as time.monotonic() has it."""
     return Judgement(
         series=asked.series.name,
         subjects=tuple(patch.subject for patch in asked.series.patches),
@@ -170,6 +172,8 @@ def _judgement(asked: Question, tree: Tree, **found: Any) -> Judgement:
         strict=asked.strict,
         quick=asked.quick,
         seed=asked.seed,
+        ream=__version__,
+        seconds=round(time.monotonic() - began, 1),
         **found,
     )
 

@@ -120,7 +120,7 @@ def _judged(
         _write(pages / f"{own}.html", render(its))
         title = its.subjects[0] if its.subjects else its.series
         more = {"series": title, "exit": its.exit_code, "sentence": page.sentence(its)}
-        return {**told, **more, "link": f"{own}.html", "judgement": its.to_object()}
+        return {**told, **more, "link": f"{own}.html", "judgement": page.to_object(its)}
     except ReamError as cause:
         why = next(iter(str(cause).splitlines()), type(cause).__name__)
         return {**told, "exit": cause.exit_code, "sentence": why}

@@ -34,6 +34,13 @@ def test_an_alarm_keeps_its_words_and_explains_its_entries() -> None:
     assert decoded("NR_FILE_PAGES of node 0 is 1") == "NR_FILE_PAGES of node 0 is 1"
 
 
+def test_a_frame_that_is_exclusive_and_mapped_twice_says_what_that_means() -> None:
+    assert decoded("frame 0x227d58 is exclusive to a process, and 2 entries map it") == (
+        "frame 0x227d58 is exclusive to a process (PageAnonExclusive), and 2 entries map it,"
+        " so one process can see what another writes"
+    )
+
+
 def test_what_a_process_reads_is_said_once_if_both_ends_of_the_page_are_the_same() -> None:
     text = "process 0 reads {} and {} in page 0x7, where 0x0 was written"
     same = "process 0 reads 0x5 in page 0x7, where 0x0 is right"

@@ -76,6 +76,9 @@ _READ = re.compile(r"reads (\w+) and (\w+) in page (\w+), where (\w+) was writte
 """The first word of a page and its last one, and what both should be."""
 
 
+_EXCLUSIVE = re.compile(r"(frame \w+ is exclusive to a process)(, and \d+ entries map it)$")
+
+
 def is_mapping(entry: int) -> bool:
     """Whether it maps a page, be it one that no process may use."""
     return bool(entry & (_PRESENT | _PROTNONE))
@@ -113,6 +116,9 @@ def decoded(alarm: str) -> str:
         first, last, page, right = read.groups()
         is_read = first if first == last else f"{first} at the beginning and {last} at the end"
         return f"{alarm[: read.start()]}reads {is_read} in page {page}, where {right} is right"
+    if its := _EXCLUSIVE.search(alarm):
+        why = "so one process can see what another writes"
+        return f"{alarm[: its.start()]}{its[1]} (PageAnonExclusive){its[2]}, {why}"
     for pattern, names in _FLAGS:
         if pattern.search(alarm):
             return _explained(alarm, _FLAGS_IN_TEXT, partial(_flags, names))

@@ -210,9 +210,11 @@ def _with_found(examined: Examined, asked: _Question, tried: _Tried) -> Examined
     number = first_bad(prefixes(asked.series), is_wrong, asked.reporter)
     first = None if number is None else (number, asked.series.patches[number - 1].subject)
     places = _places(pair.target, tried.watched, program)
+    places.sort(key=lambda hunk: _only_adds_text(hunk, pair.written))
     if number is not None:
         own = asked.series.patches[number - 1]
         places.sort(key=lambda hunk: not _is_of(own, hunk, pair))
+    places = [_narrowed(hunk, pair.written) for hunk in places]
     config = pair.config or pair.tree.setup.word or None
     shown = replace(_finding(program, ran, places), config=config)
     said = tuple(_said(shown, program, places))
@@ -351,6 +353,23 @@ def _places(target: Target, base: Watched, program: Program) -> list[Hunk]:
     return last + [one for one in target.executed(met) if one not in last]
 
 
+def _only_adds_text(hunk: Hunk, written: Written) -> bool:
+    """Whether a place adds lines and none of them has code, as a comment."""
+    first, last = hunk.before
+    return last < first and not _lines_with_code(hunk, written)
+
+
+def _narrowed(hunk: Hunk, written: Written) -> Hunk:
+    """The place from the first to the last of its lines that have code, if any has."""
+    lines = _lines_with_code(hunk, written)
+    return replace(hunk, after=(lines[0], lines[-1])) if lines else hunk
+
+
+def _lines_with_code(hunk: Hunk, written: Written) -> list[int]:
+    first, last = hunk.after
+    return sorted(n for file, n in written.blocks if file == hunk.file and first <= n <= last)
+
+
 def _is_of(patch: Patch, hunk: Hunk, pair: _Pair) -> bool:
     """Whether a patch of a series has a line of what all of it changes in one place."""
     lines = set[str]()
@@ -383,23 +402,27 @@ def _said(found: Finding, program: Program, places: Sequence[Hunk]) -> Iterator[
     yield found.message
     if places:
         yield f"of the changed lines it executes {', '.join(map(str, places[:MOST_PLACES]))}"
-    how = "`ream program FILE --series PATCH`, or --c for a C program"
+    left_out = sorted(unperformed(program, sets=True))
+    how = "`ream program FILE --series PATCH`"
     if found.config:
         how = f"`ream program FILE --config {found.config} --series PATCH`"
+    elif not left_out:
+        how += ", or --c for a C program"
     yield f"a program of {counted(len(program), 'step')} shows it ({how}):"
     shown = [f"  {step}" for step in program][:MOST_LINES]
     yield from shown
     if len(shown) < len(program):
         yield f"  and {len(program) - len(shown)} further steps"
     if not found.config:
-        yield _of_c_program(program)
+        yield _of_c_program(left_out)
 
 
-def _of_c_program(program: Program) -> str:
-    """What a reader should know about `ream program FILE --c`."""
-    its = sorted(unperformed(program, sets=True))
-    if not its:
+def _of_c_program(left_out: Sequence[str]) -> str:
+    """What a reader should know about `ream program FILE --c`.
+
+    The program is as short as it could be made, so each of its steps is needed.
+    """
+    if not left_out:
         return "the C program makes the same system calls, and checks only what it reads"
-    names = " and ".join(filter(None, (", ".join(its[:-1]), its[-1])))
-    left_out = f"leaves out {names}, which user space cannot do"
-    return f"the C program {left_out}, and checks only what it reads"
+    names = " and ".join(filter(None, (", ".join(left_out[:-1]), left_out[-1])))
+    return f"a C program would leave out {names}, and so would not show it"

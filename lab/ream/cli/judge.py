@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ream import __version__
 from ream.cli.app import (
     AnswerJsonOption,
     BaseOption,
@@ -366,7 +365,6 @@ def _tell(
 ) -> None:
     """Write what is asked for, and print; raises the error whose exit status the judgement has."""
     from ream.judge import page  # noqa: PLC0415
-    from ream.judge.unexamined import unexamined  # noqa: PLC0415
 
     for file, made in also.items():
         write_whole(file, made(its).encode("utf-8", "backslashreplace"), force=force)

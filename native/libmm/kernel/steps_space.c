@@ -310,8 +310,15 @@ long step_mincore(long number, long page, long nr)
 		return -EINVAL;
 	result = call(__x64_sys_mincore, address_of_page(page), nr << PAGE_SHIFT, (long)residency,
 		      0, 0, 0);
-	for (i = 0; !result && i < nr; i++)
+	for (i = 0; !result && i < nr; i++) {
+		unsigned long address = address_of_page(page + i);
+		pte_t entry = __pte(translate(current->mm, address).entry);
+
 		nr_resident += residency[i] & 1;
+		if (!(residency[i] & 1) && pte_present(entry))
+			wrong("mincore() says that page %#lx, which an entry maps, is not there",
+			      page + i);
+	}
 	return result ?: nr_resident;
 }
 

@@ -36,6 +36,7 @@ UNDO = FOLDER / "undo"
 PICTURE = CHECKOUT / "docs" / "upgrades-counts.svg"
 BY = "tests/questions.py"
 INSTRUCTIONS, LINES, LOCKED = "instructions", "lines_read", "locked"
+TIME = "time"
 UPGRADE = "upgrade"
 """The question whose table has one line for each row, with the causes of its change."""
 UPGRADED = ("6.12", "7.2", "7.3")
@@ -52,13 +53,16 @@ MOST_LEFT = 1 / 3
 
 @dataclass(frozen=True)
 class Restored:
-    """A claim: `variant` undoes so much of what `after` changed in a row since `before`."""
+    """A claim: `variant` undoes so much of what `after` changed in a row since `before`.
+
+    Of times no share is claimed, but that `variant` differs from `before` by no more than noise.
+    """
 
     row: str
     before: str
     after: str
     variant: str
-    pct: float
+    pct: float = 100
     quantity: str = INSTRUCTIONS
     function: str = ""
     """Whose instructions are compared, instead of a quantity of all."""
@@ -180,14 +184,14 @@ def take(its: Question, run: str, first: str) -> None:
                 continue
             old = found.setdefault(row.row, {}).get(spec, {})
             if row.counted is None:
-                found[row.row][spec] = old | {"time": _time(row, there, cpu)}
+                found[row.row][spec] = old | {TIME: _time(row, there, cpu)}
                 continue
             assert row.counted.repeats, f"{run}: {row.row} differs from sample to sample"
             one = needed(its, row.counted, there, spec) | {"of": identity(row.row, spec)}
             if old.get("all") == one["all"]:
                 one["functions"] = old["functions"] | one["functions"]
-            if old.get("of") == one["of"] and "time" in old:
-                one["time"] = old["time"]
+            if old.get("of") == one["of"] and TIME in old:
+                one[TIME] = old[TIME]
             found[row.row][spec] = one
     text = json.dumps(found, indent=0, sort_keys=True, separators=(",", ":"))
     COUNTS.write_text(f"{text}\n", encoding="utf-8")
@@ -232,6 +236,19 @@ def within(row: str, variant: str, function: str, *, alone: bool = False) -> flo
     return float(one["functions"].get(function, (0, 0))[0 if alone else 1]) / one["number"]
 
 
+def time_of(row: str, variant: str) -> tuple[float, float]:
+    """The interval of a time's ratio to the first variant of its run; of that itself the floor."""
+    its = counts()[row][variant][TIME]
+    ratio, *interval = its["ratio"]
+    low, high = its["floor"] if ratio == 1 else interval
+    return (low, high)
+
+
+def overlap(one: tuple[float, float], other: tuple[float, float]) -> bool:
+    """Whether two intervals have a number in common."""
+    return max(one[0], other[0]) <= min(one[1], other[1])
+
+
 def shown(number: float) -> str:
     """A number in digits that can be read."""
     return f"{number:,.0f}" if number >= 1000 else f"{number:.1f}"
@@ -261,7 +278,7 @@ def table(its: Question) -> Iterator[str]:
 
 def _timed_here(its: Question, row: str) -> Iterator[str]:
     """A line of the table with ratios of times to the first variant, of one run on one CPU."""
-    times = {name: counts()[row][spec].get("time") for name, spec in its.cells(row).items()}
+    times = {name: counts()[row][spec].get(TIME) for name, spec in its.cells(row).items()}
     if there := [one for one in times.values() if one]:
         cpus = {cpu: name for name, cpu in results.CPUS.items()}
         words = (_ratio(times.get(name)) for name in its.variants)

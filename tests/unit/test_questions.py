@@ -39,8 +39,22 @@ def test_counts_are_of_the_programs_and_patches_that_there_are(its: questions.Qu
 
 
 @each_question
+def test_undoing_the_cause_restores_the_time_within_the_floor(its: questions.Question) -> None:
+    for one in its.restored:
+        if one.quantity == questions.TIME:
+            before, after, undone = (
+                questions.time_of(one.row, its.variants[name])
+                for name in (one.before, one.after, one.variant)
+            )
+            assert not questions.overlap(before, after)
+            assert questions.overlap(before, undone)
+
+
+@each_question
 def test_undoing_the_cause_restores_the_count(its: questions.Question) -> None:
     for one in its.restored:
+        if one.quantity == questions.TIME:
+            continue
         before, after, undone = (
             questions.within(one.row, its.variants[name], one.function)
             if one.function

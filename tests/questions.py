@@ -286,10 +286,12 @@ def _timed_here(its: Question, row: str) -> Iterator[str]:
 
 
 def _ratio(its: Mapping[str, Any] | None) -> str:
+    """A ratio with its interval; the first variant's is that of its second copy."""
     if its is None:
         return "-"
-    ratio, low, high = its["ratio"]
-    return "1" if ratio == 1 else f"{ratio:.2f} ({low:.2f} to {high:.2f})"
+    ratio, *interval = its["ratio"]
+    low, high = its["floor"] if ratio == 1 else interval
+    return f"{'1' if ratio == 1 else f'{ratio:.2f}'} ({low:.2f} to {high:.2f})"
 
 
 def ratios(row: str) -> dict[str, float]:

@@ -185,6 +185,8 @@ find_python() {
 }
 
 make_venv() {
+	[ ! -L "$venv" ] || die ".venv is a link, to $(readlink "$venv"), and was not made for this" \
+		"checkout as it is; remove the link, and one is made here"
 	python=$(find_python) || die "needs Python 3.11 or newer with venv: none found on PATH"
 	say "installing Python packages into .venv (a minute or two)"
 	rm -rf "$venv"

@@ -11,13 +11,14 @@ import pytest
 import typer
 
 from arch_headers import SUBJECTS
+from ream import __version__
 from ream.cli import app
 from ream.packages import MANAGERS, UNKNOWN, install_line, rows
 from ream.paths import CHECKOUT
 
 HOST_PROGRAMS = (
     *("cat", "dirname", "env", "flock", "grep", "mkdir", "mktemp", "mv", "readlink", "rm"),
-    *("sh", "sha256sum", "sleep", "tail"),
+    *("sed", "sh", "sha256sum", "sleep", "tail"),
 )
 
 NATIVE_PROGRAMS = ("gcc", "ld", "make", "flex", "bison", "bc", "git", "xz")
@@ -77,6 +78,9 @@ class Machine:
         (self.checkout / "lab").mkdir(parents=True)
         for name in ("ream", "lab/setup.sh", "lab/packages.txt", "requirements.lock"):
             shutil.copy(CHECKOUT / name, self.checkout / name)
+        shutil.copytree(CHECKOUT / "lab" / "help", self.checkout / "lab" / "help")
+        (self.checkout / "lab" / "ream").mkdir()
+        shutil.copy(CHECKOUT / "lab" / "ream" / "__init__.py", self.checkout / "lab" / "ream")
         (here / "bin").mkdir()
         for name in (*HOST_PROGRAMS, "chmod"):
             found = shutil.which(name)
@@ -438,6 +442,53 @@ def test_the_launcher_works_through_a_symbolic_link_from_anywhere(machine: Machi
     (machine.here / "elsewhere").mkdir()
     ran = machine.run("env", "ream", "--help", cwd=machine.here / "elsewhere")
     assert ran == (0, "ran: -P -m ream --help\n", "")
+
+
+@pytest.mark.parametrize(
+    ("words", "text"),
+    [
+        (("help",), "ream"),
+        (("--help",), "ream"),
+        (("help", "judge"), "judge"),
+        (("judge", "--help"), "judge"),
+        (("help", "help"), "help"),
+        (("--version",), None),
+    ],
+)
+@pytest.mark.parametrize("linked", [False, True])
+def test_what_only_prints_what_the_repository_has_sets_nothing_up(
+    machine: Machine, words: tuple[str, ...], text: str | None, linked: bool
+) -> None:
+    if linked:
+        _link(machine)
+    expected = f"ream {__version__}\n"
+    if text:
+        expected = (CHECKOUT / "lab" / "help" / f"{text}.txt").read_text()
+    assert machine.run(machine.checkout / "ream", *words) == (0, expected, "")
+    assert machine.calls() == []
+
+
+def test_a_link_to_an_environment_of_another_checkout_stays(machine: Machine) -> None:
+    _link(machine)
+    code, out, err = machine.run(machine.checkout / "ream", "list")
+    assert (code, out, err.count("\n")) == (3, "", 1)
+    assert "ream: .venv is a link, to ../theirs, and was not made for this checkout" in err
+    assert (machine.checkout / ".venv").is_symlink()
+    assert (machine.here / "theirs" / "ream-stamp").exists()
+    assert machine.calls() == []
+
+
+def test_a_link_to_an_environment_of_this_checkout_is_used(machine: Machine) -> None:
+    machine.set_up("python")
+    (machine.checkout / ".venv").rename(machine.here / "theirs")
+    (machine.checkout / ".venv").symlink_to("../theirs")
+    assert machine.run(machine.checkout / "ream", "list") == (0, "ran: -P -m ream list\n", "")
+
+
+def _link(machine: Machine) -> None:
+    (machine.here / "theirs").mkdir()
+    (machine.here / "theirs" / "ream-stamp").write_text("of another checkout\n")
+    (machine.checkout / ".venv").symlink_to("../theirs")
 
 
 BUILDING = ("bisect", "explore", "judge", "kit", "program", "replicate", "run", "which")

@@ -7,14 +7,15 @@ from pathlib import Path
 import pytest
 
 from ream.errors import CannotRunHere
-from ream.kernel.build import options
-from ream.kernel.running import NOT_HOSTED, VULNERABILITIES, running_config
-from ream.kernel.setup import Setup, named_config
+from ream.kernel.build import options, suited
+from ream.kernel.running import NOT_HOSTED, VULNERABILITIES, left_out, running_config
+from ream.kernel.setup import Setup, named_config, unhosted, wanted_setup
 
 ON = (
     *("MEMCG", "LRU_GEN", "MITIGATION_RETHUNK", "MITIGATION_RETPOLINE", "PARAVIRT_XXL"),
     "STACKPROTECTOR_STRONG",
 )
+VERSION = 'CONFIG_CC_VERSION_TEXT="gcc (Debian 14.2.0-19) 14.2.0"'
 
 
 def machine(
@@ -50,7 +51,9 @@ def test_options_are_as_the_running_kernel_has_them_where_the_tree_has_any(
 
 def test_what_cannot_be_hosted_is_said_and_not_asked_for(tmp_path: Path) -> None:
     text = running_config(machine(tmp_path))
-    assert "# not hosted: CONFIG_STACKPROTECTOR_STRONG\n" in text
+    assert left_out(text) == (
+        "CONFIG_STACKPROTECTOR_STRONG, which no hosted kernel can have, and 0 other options"
+    )
     assert not options(Setup(text, "running").asked).keys() & set(NOT_HOSTED)
 
 
@@ -88,3 +91,49 @@ def test_the_native_stage_takes_it_by_name(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr("ream.kernel.setup.running_config", lambda: "CONFIG_MEMCG=y\n")
     expected = Setup("CONFIG_MEMCG=y\n", "running")
     assert named_config("running", "native") == named_config("running.config", "native") == expected
+
+
+@pytest.mark.parametrize("first", ["# Automatically generated file; DO NOT EDIT.", VERSION])
+def test_of_a_whole_configuration_the_same_is_taken_as_of_the_running_kernel(
+    tmp_path: Path, first: str
+) -> None:
+    file = tmp_path / "my.config"
+    names = ("LRU_GEN", "STACKPROTECTOR", "KASAN", "EXT4_FS", "USB")
+    file.write_text(f"{first}\n" + "".join(f"CONFIG_{name}=y\n" for name in names))
+    said: list[str] = []
+    setup = wanted_setup(str(file), "gcc", "native", step=said.append)
+    held = options(setup.config)
+    assert (held["LRU_GEN"], held["MEMCG"], setup.name) == ("y", "n", "my.config")
+    assert not held.keys() & {*unhosted(), "EXT4_FS"}
+    (line,) = said
+    assert line.startswith("my.config: what costs memory management time is taken; left out: CON")
+    assert "CONFIG_STACKPROTECTOR, CONFIG_KASAN, which no hosted kernel can have, and" in line
+    assert named_config(str(file), "vm").config == file.read_text()
+
+
+def test_of_a_fragment_nothing_is_left_out(tmp_path: Path) -> None:
+    (tmp_path / "few.config").write_text("CONFIG_64BIT=y\nCONFIG_EXT4_FS=y\n")
+    said: list[str] = []
+    setup = wanted_setup(str(tmp_path / "few.config"), "gcc", "native", step=said.append)
+    assert options(setup.config) == {"64BIT": "y", "EXT4_FS": "y"}
+    assert not said
+
+
+def test_no_option_that_is_refused_is_taken_of_a_whole_configuration() -> None:
+    assert set(unhosted()) <= set(NOT_HOSTED)
+
+
+@pytest.mark.parametrize("model", ["NONE", "VOLUNTARY", "LAZY", "RT", ""])
+@pytest.mark.parametrize("has_lazy", [True, False])
+def test_one_way_to_preempt_is_asked_for_that_the_tree_has(
+    tmp_path: Path, model: str, has_lazy: bool
+) -> None:
+    models = ("NONE", "VOLUNTARY", "LAZY", "") if has_lazy else ("NONE", "VOLUNTARY", "")
+    names = [f"PREEMPT_{one}".rstrip("_") for one in models]
+    lazy = "config ARCH_HAS_PREEMPT_LAZY\n" if has_lazy else ""
+    (tmp_path / "Kconfig").write_text(lazy + "".join(f"config {name}\n" for name in names))
+    name = f"PREEMPT_{model}".rstrip("_")
+    held = options(suited(running_config(machine(tmp_path, on=(name,))), tmp_path))
+    asked = [one for one in names if held.get(one) == "y"]
+    other = "PREEMPT_LAZY" if has_lazy else name if name in names else "PREEMPT_NONE"
+    assert asked == ["PREEMPT" if model in {"RT", ""} else other]

@@ -127,10 +127,10 @@ def judge(
         str | None,
         typer.Option(
             metavar="FILE|NAME",
-            help="Configure both kernels with more options: those of a file with the few that you"
-            " want, not a whole .config; distro, some of those of distributions; running, those of"
-            " the kernel that this machine runs, as far as they can be hosted; or debug, the"
-            " kernel's own assertions.",
+            help="Configure both kernels with more options: those of a file, where of a whole"
+            " .config what costs memory management time is taken, as far as it can be hosted;"
+            " running, the same of the kernel that this machine runs; distro, some of those of"
+            " distributions; or debug, the kernel's own assertions.",
         ),
     ] = None,
     base_ref: Annotated[
@@ -257,7 +257,8 @@ def judge(
             asked = _question(path, tree, base=base, base_ref=base_ref, version=version, seed=seed)
         asked = asked.timed(minutes, per_patch=per_patch, runs=runs_dir(output))
         asked = replace(asked, confined=not unconfined, guests=guests, strict=strict)
-        asked = replace(asked, quick=quick, setup=wanted_setup(config, OURS.cc, "native"))
+        setup = wanted_setup(config, OURS.cc, "native", step=Reporter(quiet=quiet).step)
+        asked = replace(asked, quick=quick, setup=setup)
         asked = replace(asked, reproduce=_reproduce(context, path, asked))
         return replace(asked, verify_minutes=verify_minutes)
 

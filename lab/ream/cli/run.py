@@ -62,6 +62,7 @@ from ream.cli.measure import run_request
 from ream.errors import BadUsage
 from ream.folders import given_file
 from ream.paths import cache_dir
+from ream.progress import Reporter
 
 
 @app.command(cls=Sectioned)
@@ -138,8 +139,9 @@ def run(
         typer.Option(
             metavar="FILE|NAME",
             rich_help_panel=OTHER,
-            help="Configure the kernel with more options: those of a file; distro, those of"
-            " distributions; or running, those of the kernel that this machine runs.",
+            help="Configure the kernel with more options: those of a file, natively of a whole"
+            " .config what costs memory management time; running, the same of the kernel that this"
+            " machine runs; or distro, those of distributions.",
         ),
     ] = None,
     compiler: Annotated[
@@ -246,7 +248,7 @@ def run(
     its = arch_of(arch or native_arch())
     count = not its.is_here if count is None else count
     stage = stage or ("native" if count else whole.stage)
-    setup = wanted_setup(config, compiler, stage, its.name)
+    setup = wanted_setup(config, compiler, stage, its.name, step=Reporter(quiet=quiet).step)
     if cpu is not None and its.is_here and not count:
         raise BadUsage("--cpu is for what is emulated: give --count, too")
     emulated = its.cpu_model(cpu) if cpu else None

@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The configuration of the kernel that this machine runs, as far as a hosted kernel can have it."""
+"""What hosted kernels can have of a whole configuration, as of the kernel that runs here."""
 
 import gzip
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+from ream.counted import counted
 from ream.errors import CannotRunHere
 from ream.kernel.build import options
 
@@ -31,8 +33,20 @@ NOT_PATCHED = (
 )
 """What hosted kernels are not patched for: thunks of other CPUs, and what entering costs."""
 
-NOT_HOSTED = ("STACKPROTECTOR_STRONG", "RANDOMIZE_KSTACK_OFFSET", "FUNCTION_TRACER", "CFI")
+NOT_HOSTED = (
+    *("STACKPROTECTOR", "STACKPROTECTOR_STRONG", "RANDOMIZE_KSTACK_OFFSET", "FUNCTION_TRACER"),
+    *("CFI", "CFI_CLANG", "KASAN", "KMSAN", "KCSAN", "PREEMPT_RT"),
+)
 """Options that cost time, too, and that no hosted kernel can have."""
+
+IS_LAZY = "ARCH_HAS_PREEMPT_LAZY"
+"""A kernel that has it on is preempted or, in place of all that is less, preempted lazily."""
+
+_WHOLE = re.compile(
+    r"^(?:# Automatically generated file;.*|CONFIG_CC_VERSION_TEXT=.*)$", re.MULTILINE
+)
+"""What kconfig writes into each .config, and nobody asks for."""
+_LEFT_OUT = "# left out: "
 
 VULNERABILITIES = "sys/devices/system/cpu/vulnerabilities"
 NEW_ZEN_FAMILY = 0x19
@@ -40,16 +54,42 @@ NEW_ZEN_FAMILY = 0x19
 
 
 def running_config(root: Path = Path("/")) -> str:
-    """A fragment with the running kernel's options, with comments that say what is not hosted.
+    """The fragment of the running kernel's options; as hosted_config().
 
-    Lines `# boot NAME=VALUE` say how its boot patched code on this CPU. root: the file system to
-    look into. Raises CannotRunHere where no file says how the kernel was configured.
+    Raises CannotRunHere where no file says how the kernel was configured.
     """
-    held = _options(root)
+    return hosted_config(_options(root), root)
+
+
+def is_whole(text: str) -> bool:
+    """Whether options are a .config that kconfig has written, and no fragment."""
+    return _WHOLE.search(text) is not None
+
+
+def hosted_config(held: Mapping[str, str], root: Path = Path("/")) -> str:
+    """A fragment with what memory management has of a whole configuration, where it can be hosted.
+
+    A comment says what is left out, and lines `# boot NAME=VALUE` how boot patches such a kernel's
+    code on this CPU. root: the file system to look into.
+    """
     lines = list(_lines(held))
     lines += (f"# boot {one}" for one in _boot(root, held))
-    lines += (f"# not hosted: CONFIG_{name}" for name in NOT_HOSTED if held.get(name) == "y")
+    lines.append(f"{_LEFT_OUT}{_left_out(held)}")
     return "".join(f"{line}\n" for line in lines)
+
+
+def left_out(fragment: str) -> str | None:
+    """What hosted_config() has left out, in words; None of a fragment that it has not made."""
+    found = (line for line in fragment.splitlines() if line.startswith(_LEFT_OUT))
+    return next((line.removeprefix(_LEFT_OUT) for line in found), None)
+
+
+def _left_out(held: Mapping[str, str]) -> str:
+    on = {name for name, value in held.items() if value != "n"}
+    names = [f"CONFIG_{name}" for name in NOT_HOSTED if name in on]
+    nr_others = len(on.difference(COPIED, PARAVIRT, NOT_HOSTED))
+    others = counted(nr_others, "other option")
+    return f"{', '.join(names)}, which no hosted kernel can have, and {others}" if names else others
 
 
 def _options(root: Path) -> Mapping[str, str]:
@@ -69,16 +109,26 @@ def _options(root: Path) -> Mapping[str, str]:
 
 def _lines(held: Mapping[str, str]) -> Iterator[str]:
     """Each option where the tree has it, whether it is on or off."""
+    on = {name for name in COPIED if held.get(name) == "y"}
+    if held.get("PREEMPT_RT") == "y":
+        on.add("PREEMPT")  # which is nearest
+    if not on.intersection({"PREEMPT", "PREEMPT_VOLUNTARY"}):
+        on.add("PREEMPT_NONE")  # where a kernel has lazy preemption alone, in a tree that has none
     for name in COPIED:
-        yield _line(name, held.get(name) == "y")
+        if name in ("PREEMPT_NONE", "PREEMPT_VOLUNTARY"):
+            yield _line(name, name in on, f"without {IS_LAZY}")
+        elif name == "PREEMPT_LAZY":
+            yield _line(name, "PREEMPT" not in on, f"with {IS_LAZY}")
+        else:
+            yield _line(name, name in on)
     if held.get("PARAVIRT_XXL") == "y":
         yield from (_line(name, True) for name in PARAVIRT)
     yield from (_line(name, False) for name in NOT_PATCHED)
 
 
-def _line(name: str, on: bool) -> str:
+def _line(name: str, on: bool, where: str = "") -> str:
     line = f"CONFIG_{name}=y" if on else f"# CONFIG_{name} is not set"
-    return f"{line} # with {name}"
+    return f"{line} # {where or f'with {name}'}"
 
 
 def _boot(root: Path, held: Mapping[str, str]) -> Iterator[str]:

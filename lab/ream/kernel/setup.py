@@ -10,7 +10,8 @@ from ream.errors import BadUsage
 from ream.files import read_given
 from ream.kernel.arch import X86_64, Arch, arch_of
 from ream.kernel.build import GCC, declared, options, suited, unmet_options
-from ream.kernel.running import running_config
+from ream.kernel.cache import Step
+from ream.kernel.running import hosted_config, is_whole, left_out, running_config
 from ream.nearest import hint
 from ream.paths import KERNEL_CONFIG
 from ream.values import read_toml
@@ -72,10 +73,17 @@ class Setup:
 OURS = Setup()
 
 
-def wanted_setup(config: str | None, cc: str, stage: str, arch: str = X86_64.name) -> Setup:
+def wanted_setup(
+    config: str | None,
+    cc: str,
+    stage: str,
+    arch: str = X86_64.name,
+    *,
+    step: Step | None = None,
+) -> Setup:
     """What --config, --cc and --arch ask for.
 
-    cc: the name of a program, or its path.
+    cc: the name of a program, or its path. step: told what is left out of a whole configuration.
     Raises what `named_config` does, BadUsage for no program or architecture, CannotRunHere where
     that cannot be compiled for.
     """
@@ -85,15 +93,17 @@ def wanted_setup(config: str | None, cc: str, stage: str, arch: str = X86_64.nam
     if not cc or re.search(r"\s", cc):
         raise BadUsage(f"--cc {cc!r}: one word, the name or the path of a compiler")
     program = str(Path(cc).absolute()) if "/" in cc else cc
-    return replace(
-        OURS if config is None else named_config(config, stage), cc=program, arch=its.name
-    )
+    setup = OURS if config is None else named_config(config, stage)
+    if step and (left := left_out(setup.config)):
+        step(f"{setup.name}: what costs memory management time is taken; left out: {left}")
+    return replace(setup, cc=program, arch=its.name)
 
 
 def named_config(words: str, stage: str) -> Setup:
     """The options that --config asks for: a file, or one of kernel/config for this stage.
 
-    `running` are those of the kernel that this machine runs, as far as they can be hosted.
+    `running` are those of the kernel that this machine runs. Natively of these, as of any whole
+    .config, what memory management does is taken, as far as it can be hosted.
     Raises BadUsage if there is none, for a line that is no option, and in the native stage for
     options that a hosted kernel cannot have.
     """
@@ -122,6 +132,8 @@ def named_config(words: str, stage: str) -> Setup:
         )
     if stage != "native" and _BOOT.search(text):
         raise BadUsage(f"{path}: lines `# boot` are for hosted computers, of the native stage")
+    if stage == "native" and is_whole(text):
+        return Setup(hosted_config(options(text)), path.name)
     if stage == "native" and (refused := [*refusals(text, unhosted())]):
         raise BadUsage(f"{path}: the native stage cannot have {'; '.join(refused)}")
     return Setup(text, path.name)

@@ -10,7 +10,7 @@ from ream.paths import EXPERIMENTS
 
 pytestmark = [pytest.mark.native, pytest.mark.xdist_group("computer")]
 
-OK, USAGE, WRONG = 0, 2, 5
+OK, USAGE, OPEN, WRONG = 0, 2, 4, 5
 
 PROGRAM = """\
 memory 512M 256M                  # two nodes
@@ -27,6 +27,8 @@ p0 mprotect a r
 
 ANOTHER_COUNT = EXPERIMENTS / "fork" / "wrong" / "48-references-of-a-batch-in-bytes.patch"
 """With it fork() takes more references to a folio than it maps pages of it."""
+NO_RESCHEDULING = EXPERIMENTS / "migrate" / "wrong" / "16-copy-without-resched.patch"
+"""With it a folio is copied without cond_resched(), which no rule forbids."""
 
 
 def test_a_program_in_which_nothing_is_wrong_is_told_in_a_line(ream, tmp_path: Path) -> None:
@@ -47,6 +49,28 @@ def test_what_a_wrong_patch_does_is_shown_by_few_steps(ream) -> None:
     *steps, alarm = (line for line in said.out.splitlines() if "frames" not in line)
     assert "_refcount" in said.out, alarm
     assert len([step for step in steps if not step.startswith("WRONG")]) <= 15
+
+
+def test_a_difference_from_the_base_is_the_last_line_and_has_a_status(ream) -> None:
+    words = ("program", "-", "--against-base", "--series", str(NO_RESCHEDULING))
+    moved = "memory 512M 256M\np0 mmap a 512 anon private rw thp=always\np0 write a\n"
+    said = ream(*words, fed=f"{moved}p0 move_pages a node=1\n")
+    assert said.code == OPEN, said.out + said.err
+    first, last = said.out.splitlines()
+    assert "nothing is wrong" in first
+    step = "`p0 move_pages a node=1`"
+    assert last == (
+        f"it differs with the series: after {step}, reschedules is other than without it"
+    )
+    said = ream(*words, fed=moved)
+    assert said.code == OK, said.out + said.err
+    assert said.out.endswith("\nthe base does the same in each step\n")
+
+
+def test_without_a_series_there_is_no_base_to_compare_with(ream) -> None:
+    said = ream("program", "-", "--against-base", fed=PROGRAM)
+    assert said.code == USAGE
+    assert "give --series" in said.err
 
 
 def test_a_line_that_is_no_step_is_named(ream) -> None:

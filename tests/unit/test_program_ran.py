@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from ream.cli.program import beside_base
 from ream.errors import ReamError, StillRunning
 from ream.program.lines import load_definitions
 from ream.program.ran import DEFINITIONS, Ran, Rig, computer_folder, shortest
@@ -121,3 +122,13 @@ def test_what_the_base_does_wrong_as_well_is_not_the_shortest() -> None:
     text = "p0 mmap a 1 anon private rw\np0 mlock a\np0 write a\n"
     found = shortest(series, parse(text), Ran(((3, "frame 0x10 is lost"),)), within_s=5, base=base)
     assert [step.verb for step in found] == ["mmap"]
+
+
+def test_a_fault_of_the_base_alone_is_a_difference(monkeypatch: pytest.MonkeyPatch) -> None:
+    wrong = Ran(alarms=((2, "_refcount is 3, and 2 refer to it"),))
+    monkeypatch.setattr("ream.cli.program.rig_of", lambda _: SimpleNamespace(run=lambda _: wrong))
+    source: Any = SimpleNamespace(without_series=lambda: None)
+    differs, words = beside_base(PROGRAM, Ran(), source)
+    assert differs == (2, "wrong")
+    assert words.endswith("something is wrong without it: _refcount is 3, and 2 refer to it")
+    assert beside_base(PROGRAM, wrong, source) == (None, "")

@@ -10,9 +10,16 @@ from typing import TYPE_CHECKING, Annotated, Self
 
 import typer
 
-from ream.cli.app import BaseOption, JsonOption, SeriesOption, TreeOption, app, given_series
+from ream.cli.app import (
+    AnswerJsonOption,
+    BaseOption,
+    SeriesOption,
+    TreeOption,
+    app,
+    given_series,
+)
 from ream.counted import counted
-from ream.errors import BadUsage, VerificationFailed
+from ream.errors import BadUsage, Inconclusive, VerificationFailed
 from ream.paths import cache_dir
 from ream.progress import Reporter
 
@@ -28,8 +35,9 @@ ConfigOption = Annotated[
     typer.Option(
         "--config",
         metavar="FILE|NAME",
-        help="Configure the kernel with more options: those of a file; distro, those of"
-        " distributions; or debug, the kernel's own assertions.",
+        help="Configure the kernel with more options: those of a file, where of a whole .config"
+        " what costs memory management time is taken; running, the same of the kernel that this"
+        " machine runs; distro, those of distributions; or debug, the kernel's own assertions.",
     ),
 ]
 
@@ -98,7 +106,7 @@ def run_program(
     series: SeriesOption = None,
     base: BaseOption = None,
     tree: TreeOption = None,
-    as_json: JsonOption = False,
+    as_json: AnswerJsonOption = False,
 ) -> None:
     """Run a program of memory management on all of mm/ in one process, checked after each step.
 
@@ -115,19 +123,21 @@ def run_program(
     are left out there. A difference is printed with the rule that explains it.
 
     Exit status: 0 nothing is wrong, 2 usage, or a line that is no step, 3 it cannot be run there,
-    5 something is wrong, or different without a rule.
+    4 nothing is wrong, but the base differs, 5 something is wrong, or different without a rule.
     """
     program = _program(file, random, steps)
+    if against_base and not series:
+        raise BadUsage("--against-base compares with the kernel without a series: give --series")
     if as_c:
         from ream.program.reproducer import reproducer  # noqa: PLC0415
 
         print(reproducer(program, sets=True), end="")
         return
     from ream.kernel.cache import room  # noqa: PLC0415
-    from ream.program.ran import difference, difference_words, numbered, shortest  # noqa: PLC0415
+    from ream.program.ran import numbered, shortest  # noqa: PLC0415
     from ream.stage.computer import Checks  # noqa: PLC0415
 
-    program, differs, words = numbered(program), None, None
+    program, differs, words = numbered(program), None, ""
     with room(cache_dir(), Reporter().step) as work:
         source = Source.of(series or [], base, tree, work, config)
         rig = rig_of(source)
@@ -140,12 +150,12 @@ def run_program(
             raise typer.Exit(VerificationFailed.exit_code)
         found = {} if ran.is_wrong else _compared(program, ran, source, (live, guest))
         if against_base:
-            base_ran = rig_of(source.without_series()).run(program)
-            differs = difference(base_ran, ran)
-            words = differs and difference_words(differs, base_ran, ran, program)
+            differs, words = beside_base(program, ran, source)
     _print(program, ran, found, differs, words, as_json=as_json)
     if ran.is_wrong or any(not one.why for its in found.values() for one in its):
         raise typer.Exit(VerificationFailed.exit_code)
+    if differs:
+        raise typer.Exit(Inconclusive.exit_code)
 
 
 def _program(file: Path | None, random: int | None, steps: int) -> "Program":
@@ -188,8 +198,9 @@ class Source:
 
         given, wanted = given_series(series, base, tree)
         patches = [patch for one in given for patch in one.patches]
-        found = fetch_tree(wanted, cache=cache_dir(), step=Reporter().step)
-        return cls(found.built(wanted_setup(config, GCC, "native")), patches, work)
+        step = Reporter().step
+        setup = wanted_setup(config, GCC, "native", step=step)
+        return cls(fetch_tree(wanted, cache=cache_dir(), step=step).built(setup), patches, work)
 
     def without_series(self) -> Self:
         """The base alone, in a directory of its own."""
@@ -202,6 +213,24 @@ def rig_of(source: Source) -> "Rig":
 
     step = Reporter().step
     return Rig.of(source.tree, source.patches, cache=cache_dir(), work=source.work, step=step)
+
+
+def beside_base(
+    program: "Program", ran: "Ran", source: Source
+) -> tuple[tuple[int, str] | None, str]:
+    """Where the kernel without the series differs first, and in what; and the same in words."""
+    from ream.program.entries import decoded  # noqa: PLC0415
+    from ream.program.ran import difference, difference_words, place  # noqa: PLC0415
+
+    base = rig_of(source.without_series()).run(program)
+    if base.is_wrong and not ran.is_wrong:
+        line, text = base.alarms[0]
+        words = f"{place(line, program)}, something is wrong without it: {decoded(text)}"
+        return (line, "wrong"), f"it differs with the series: {words}"
+    if differs := difference(base, ran):
+        words = difference_words(differs, base, ran, program)
+        return differs, f"it differs with the series: {words}"
+    return None, "" if ran.is_wrong else "the base does the same in each step"
 
 
 def _hidden(program: "Program", ran: "Ran", source: Source, *, withhold: bool) -> str | None:
@@ -247,7 +276,7 @@ def _print(
     ran: "Ran",
     found: "dict[str, list[Difference]]",
     differs: tuple[int, str] | None,
-    words: str | None,
+    words: str,
     *,
     as_json: bool,
 ) -> None:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """With which patch a series begins to be wrong."""
 
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -10,11 +11,11 @@ import pytest
 from ream.errors import UnhostedVariant, WrongVariant
 from ream.experiment import PATCHED, named
 from ream.judge import first_wrong as first_wrong_module
-from ream.judge.first_wrong import first_wrong
+from ream.judge.first_wrong import first_wrong, row_alone
 from ream.judge.question import Question
 from ream.kernel.series import Patch, Series
 from ream.progress import Reporter
-from ream.session.request import Request
+from ream.session.request import CountOptions, Request
 
 SERIES = Series("mine", tuple(Patch(f"{n}.patch", f"change {n}", b"%d" % n) for n in range(1, 5)))
 
@@ -71,3 +72,33 @@ def test_a_beginning_that_cannot_be_run_hides_it(
     monkeypatch.setattr(first_wrong_module, "run_session", run)
     request = question(tmp_path).request(named("fork").at("native"), ())
     assert first_wrong(request, SERIES, PATCHED, Reporter(quiet=True)) is None
+
+
+@pytest.mark.parametrize(
+    ("reproduce", "command"),
+    [
+        ("ream judge v5.mbx --quick --seed 7", "--series v5.mbx --row fork-4k --seed 1"),
+        (
+            "ream judge a@b --base 7.3 --minutes 5 --config distro --strict --seed 7",
+            "--series a@b --row fork-4k --base 7.3 --config distro --seed 1",
+        ),
+        (
+            "ream judge HEAD~3.. --tree linux --base-ref mm-new --seed 7",
+            "--series 'HEAD~3..' --row fork-4k --tree linux@mm-new --seed 1",
+        ),
+    ],
+)
+def test_of_what_no_program_shows_the_row_can_be_run_alone(
+    tmp_path: Path, reproduce: str, command: str
+) -> None:
+    request = question(tmp_path).request(named("fork").at("native"), ())
+    said = row_alone(request, "fork-4k: patched: pte at 8\nregisters", reproduce)
+    assert said.startswith("only a row's oracle finds it, and no program shows it")
+    assert said.endswith(f"`ream run fork {command}`")
+
+
+def test_what_is_wrong_at_an_edge_is_run_without_the_name_of_a_row(tmp_path: Path) -> None:
+    request = question(tmp_path).request(named("fork").at("native"), ())
+    request = replace(request, count=CountOptions())
+    said = row_alone(request, "protnone-all/fork: patched: pte at 8", "ream judge v5.mbx --seed 7")
+    assert said.endswith("`ream run fork --series v5.mbx --count --seed 1`")

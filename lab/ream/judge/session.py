@@ -18,7 +18,7 @@ from ream.count.emulator import emulator_version
 from ream.counted import counted
 from ream.errors import CannotRunHere, ReamError, VerificationFailed, in_a_line
 from ream.experiment import BEFORE, CONTROL, IMPLIED, PATCHED, Experiment, named
-from ream.judge.first_wrong import first_wrong, of_series
+from ream.judge.first_wrong import first_wrong, of_series, row_alone
 from ream.judge.guest import run_guests
 from ream.judge.judgement import (
     CountedChange,
@@ -287,7 +287,10 @@ def _wrong(judging: _Judging, request: Request, said: str) -> Wrong:
     reporter.step(f"{request.experiment.name}: WRONG: {said.splitlines()[0]}")
     number = first_wrong(request, series, PATCHED, reporter) if series.patches else None
     first = None if number is None else (number, series.patches[number - 1].subject)
-    return Wrong(request.experiment.name, tuple(said.splitlines()), first)
+    lines = said.splitlines()
+    if series.patches:
+        lines.append(row_alone(request, said, judging.asked.reproduce))
+    return Wrong(request.experiment.name, tuple(lines), first)
 
 
 def _note_record(judging: _Judging, outcome: Outcome) -> None:

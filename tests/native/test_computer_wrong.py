@@ -9,7 +9,7 @@ import pytest
 
 from ream.kernel.source import Tree
 from ream.paths import EXPERIMENTS, NATIVE
-from ream.program.ran import Rig, difference
+from ream.program.ran import Rig, difference, shortest
 from ream.program.text import parse
 from wrong import wrong_patches
 
@@ -199,6 +199,23 @@ def test_after_an_alarm_a_program_goes_on_if_that_is_asked_for(build: Build) -> 
     assert len(ended.returned) < len(went_on.returned)
     assert len(went_on.alarms) == 1
     assert re.search(says, went_on.alarms[0][1])
+
+
+def test_a_program_gets_as_short_as_the_fault_allows(build: Build) -> None:
+    patch, _, _ = ORACLES["tlb"]
+    text = """\
+p0 mmap a 37 anon private rw
+p0 mremap a b 37
+p0 mmap c 37 anon private rw at=b
+p0 write b[3:37]
+p0 call numa_hint b[3:37]
+p0 mremap b[4:37] d 33
+p0 mprotect d[1:33] r
+"""
+    rig, program = build(patch), parse(text)
+    short = shortest(rig, program, rig.run(program), within_s=60)
+    assert [step.verb for step in short] == ["mmap", "write", "mremap"]
+    assert short.steps[0].number("nr") == 2  # of a whole area the flush is not missing
 
 
 def test_what_no_rule_forbids_is_a_difference_from_the_base(build: Build) -> None:

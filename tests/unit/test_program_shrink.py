@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The shortest program that still fails."""
 
+import pytest
+
 from ream.program.generate import generate
-from ream.program.kinds import Range
+from ream.program.kinds import Range, halves
 from ream.program.scene import resolve
 from ream.program.shrink import shrink
 from ream.program.step import Program
@@ -124,3 +126,85 @@ p2 mlock a
     assert [str(step) for step in found][:2] == ["p0 mmap a 1 anon private rw", "p0 write a[0]"]
     assert sum(step.verb == "fork" for step in found) == 1
     assert not has(found, "exit")
+
+
+def test_an_area_gets_smaller_with_all_that_is_done_to_its_end() -> None:
+    text = """\
+p0 mmap a 37 anon private rw
+p0 write a[3:37]
+p0 mremap a b 37
+p0 munmap b[36]
+"""
+
+    def fails(program: Program) -> bool:
+        sizes = [step.number("nr") for step in program if step.verb == "mmap"]
+        used = [step.range() for step in program if step.verb in {"write", "munmap"}]
+        last = [(one.name, one.end) for one in used]
+        return has(program, "mremap") and last == [("a", sizes[0]), ("b", sizes[0])]
+
+    found = shrink(parse(text), fails, within_s=60)
+    assert [str(step) for step in found] == [
+        "p0 mmap a 1 anon private rw",
+        "p0 write a[0]",
+        "p0 mremap a[0] b 1",
+        "p0 munmap b[0]",
+    ]
+
+
+@pytest.mark.parametrize("made", ["mremap a[0:8] b 8", "mmap b 8 anon private rw"])
+def test_an_area_is_left_out_if_another_does_for_all_its_uses(made: str) -> None:
+    text = f"p0 mmap a 9 anon private rw\np0 {made}\np0 write b[0:4]\np0 mlock b[0:4]\n"
+
+    def fails(program: Program) -> bool:
+        used = [step.range().name for step in program if step.verb in {"write", "mlock"}]
+        return has(program, "write", "mlock") and len(set(used)) == 1
+
+    found = shrink(parse(text), fails, within_s=60)
+    assert [step.verb for step in found] == ["mmap", "write", "mlock"]
+
+
+def test_an_area_that_lies_where_another_was_is_the_only_one() -> None:
+    text = "p0 mmap a 9 anon private rw\np0 mmap b 9 anon shared rw at=a\np0 write a\np0 mlock a\n"
+
+    def fails(program: Program) -> bool:
+        used = [step.range().name for step in program if step.verb in {"write", "mlock"}]
+        shared = [step.get("name") for step in program if step.get("sharing") == "shared"]
+        placed = any(step.get("at") for step in program)
+        return len(used) == 2 and len(shared) == 1 and (placed or set(used) == set(shared))
+
+    found = shrink(parse(text), fails, within_s=60)
+    assert [str(step) for step in found] == [
+        "p0 mmap b 1 anon shared rw",
+        "p0 write b[0]",
+        "p0 mlock b[0]",
+    ]
+
+
+def test_two_steps_that_only_go_together_are_left_out_when_numbers_are_small() -> None:
+    text = """\
+p0 mmap a 64 anon private rw
+p0 write a[0:40]
+p0 munmap a[41]
+p0 mlock a[0:40]
+p0 munlock a[0:40]
+"""
+
+    def fails(program: Program) -> bool:
+        written = [step.range() for step in program if step.verb == "write"]
+        verbs = [step.verb for step in program]
+        large = any((one.end or 64) > 1 for one in written)
+        return (
+            bool(written)
+            and verbs.count("mlock") == verbs.count("munlock")
+            and (not large or has(program, "mlock"))
+        )
+
+    found = shrink(parse(text), fails, within_s=60)
+    assert [str(step) for step in found] == ["p0 mmap a 1 anon private rw", "p0 write a[0]"]
+
+
+def test_a_number_becomes_the_least_that_fails_or_a_power_of_two() -> None:
+    assert [*halves(37, 1)] == [1, 2, 18, 32, 33, 36]
+    assert [*halves(512, 0)] == [0, 2, 256, 448, 511]
+    assert [*halves(2, 1)] == [1]
+    assert [*halves(1, 1)] == []

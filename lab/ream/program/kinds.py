@@ -113,8 +113,13 @@ class Number(_Plain):
 
 
 def halves(value: int, least: int) -> Iterator[int]:
-    """The least value, half of the value, and one less; each once and smaller than the value."""
-    yield from sorted({one for one in (least, value // 2, value - 1) if least <= one < value})
+    """Values to try instead, each once and smaller, the smallest first.
+
+    They are the least, 2, the largest power of two, half of the value, 7/8 of it, and one less.
+    """
+    power = 1 << max(0, value - 1).bit_length() >> 1
+    those = {least, 2, power, value // 2, value - value // 8, value - 1}
+    yield from sorted(one for one in those if least <= one < value)
 
 
 @dataclass(frozen=True)

@@ -2,16 +2,21 @@
 """Finds a short program that still fails.
 
 Chunks of steps are deleted first, then single ones (Zeller and Hildebrandt, "Simplifying and
-isolating failure-inducing input", IEEE TSE 2002). Then sizes, ranges and options get smaller.
+isolating failure-inducing input", IEEE TSE 2002). Then sizes, ranges and options get smaller, alone
+and with all that refers to them, and steps are deleted again, until nothing helps.
 """
 
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
+from functools import partial
 
-from ream.program.kinds import Range, Value
+from ream.program.kinds import Place, Range, Value, halves
 from ream.program.scene import without_misplaced
 from ream.program.step import Program, Step
+
+MOST_STAND_INS = 2
+"""So many areas are tried in place of another one."""
 
 Fails = Callable[[Program], bool]
 
@@ -36,9 +41,11 @@ def shrink(
         return search.best
     while (
         search.merge_processes()
+        | search.merge_areas()
         | search.halve_all()
+        | search.make_areas_smaller()
         | search.make_steps_smaller()
-        | search.delete_chunks(least=1, most=1)
+        | search.delete_chunks(least=1, most=2)
     ):
         pass
     return search.best
@@ -78,6 +85,27 @@ class _Search:
         for fork in [step for step in self.best if step.get("child") is not None]:
             if fork in self.best.steps:
                 self._try(_as_one(self.best, fork))
+        return self.best != before
+
+    def merge_areas(self) -> bool:
+        """Use an area where another one was made or moved to; whether an area is not needed."""
+        before = self.best
+        for step in [step for step in self.best if step.verb in ("mmap", "mremap")]:
+            if step in self.best.steps:
+                any(
+                    self._try(_without_area(self.best, step, its))
+                    for its in _stand_ins(self.best, step)
+                )
+        return self.best != before
+
+    def make_areas_smaller(self) -> bool:
+        """Make one area after another smaller, and what is done to its last pages with it."""
+        before = self.best
+        for name in {step.word("name"): None for step in self.best if step.verb == "mmap"}:
+            sizes = [step.number("nr") for step in self.best if step.get("name") == name]
+            for nr in halves(max(sizes, default=1), 1):
+                if self._try(_cut(self.best, name, nr)):
+                    break
         return self.best != before
 
     def halve_all(self) -> bool:
@@ -121,6 +149,53 @@ def _as_one(program: Program, fork: Step) -> Iterator[Step]:
         yield replace(step, process=parent) if step.process == child else step
 
 
+def _stand_ins(program: Program, made: Step) -> tuple[str, ...]:
+    """Areas that may do for one that a step makes: that which it moves, or the first others."""
+    if made.verb == "mremap":
+        return (made.range().name,)
+    areas = dict.fromkeys(step.word("name") for step in program if step.verb == "mmap")
+    return tuple(name for name in areas if name != made.word("name"))[:MOST_STAND_INS]
+
+
+def _without_area(program: Program, made: Step, new: str) -> Iterator[Step]:
+    """The steps without one that makes an area, with another in its place, wherever that lies."""
+    old = made.place("target").name if made.verb == "mremap" else made.word("name")
+
+    def renamed(_: str, value: Value) -> Value:
+        if isinstance(value, Range | Place) and value.name == old:
+            return replace(value, name=new)
+        return value
+
+    for step in program:
+        if step.get("name") == new:  # which is placed by itself then
+            kept = (pair for pair in step.values if getattr(pair[1], "name", None) != old)
+            yield replace(step, values=tuple(kept))
+        elif step != made:
+            yield _changed(step, renamed)
+
+
+def _cut(program: Program, area: str, nr: int) -> Iterator[Step]:
+    """The steps with an area, and what it becomes when it moves, of this many pages at most."""
+    areas = {area}
+
+    def shorter(sized: bool, name: str, value: Value) -> Value:
+        match value:
+            case Range(of, int(begin), int(end)) if of in areas:
+                begin = min(begin, nr - 1)
+                return Range(of, begin, max(begin + 1, min(end, nr)))
+            case Place(of, offset) if of in areas:
+                return Place(of, min(offset, nr - 1))
+            case int() if sized and name in ("nr", "new_nr"):
+                return min(value, nr)
+        return value
+
+    for step in program:
+        moves = step.verb == "mremap" and step.range().name in areas
+        if moves:
+            areas.add(step.place("target").name)
+        yield _changed(step, partial(shorter, moves or step.get("name") in areas))
+
+
 def _smaller_steps(step: Step) -> Iterator[Step]:
     for flag in step.flags:
         yield replace(step, flags=tuple(one for one in step.flags if one != flag))
@@ -141,8 +216,12 @@ def _with_first(steps: Iterable[Step], step: Step) -> Iterator[Step]:
 
 
 def _with(step: Step, name: str, value: Value) -> Step:
-    values = tuple((one, value if one == name else its) for one, its in step.values)
-    return replace(step, values=values)
+    return _changed(step, lambda one, its: value if one == name else its)
+
+
+def _changed(step: Step, change: Callable[[str, Value], Value]) -> Step:
+    """The step with other values: change is given the name and the value of each."""
+    return replace(step, values=tuple((name, change(name, its)) for name, its in step.values))
 
 
 def _halved(step: Step) -> Step:

@@ -162,9 +162,11 @@ install_missing() {
 # --- The virtual environment -----------------------------------------------------------
 
 # What the environment was made from. An environment knows its own path, so a checkout
-# that has moved needs a new one.
+# that has moved needs a new one. One that is linked may be another checkout's, of the same lock.
 stamp() {
-	printf '%s\n%s\n' "$(sha256sum <"$lock")" "$root"
+	made_for=$root
+	[ ! -L "$venv" ] || made_for=$(sed -n 2p "$venv/ream-stamp" 2>/dev/null)
+	printf '%s\n%s\n' "$(sha256sum <"$lock")" "$made_for"
 	"$venv/bin/python" -V 2>/dev/null || echo "no python"
 }
 
@@ -185,8 +187,8 @@ find_python() {
 }
 
 make_venv() {
-	[ ! -L "$venv" ] || die ".venv is a link, to $(readlink "$venv"), and was not made for this" \
-		"checkout as it is; remove the link, and one is made here"
+	[ ! -L "$venv" ] || die ".venv is a link, to $(readlink "$venv"), which has not what" \
+		"requirements.lock asks for; remove the link, and one is made here"
 	python=$(find_python) || die "needs Python 3.11 or newer with venv: none found on PATH"
 	say "installing Python packages into .venv (a minute or two)"
 	rm -rf "$venv"

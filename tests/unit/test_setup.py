@@ -468,26 +468,32 @@ def test_what_only_prints_what_the_repository_has_sets_nothing_up(
     assert machine.calls() == []
 
 
-def test_a_link_to_an_environment_of_another_checkout_stays(machine: Machine) -> None:
+def test_a_link_to_an_environment_of_other_packages_stays(machine: Machine) -> None:
     _link(machine)
     code, out, err = machine.run(machine.checkout / "ream", "list")
     assert (code, out, err.count("\n")) == (3, "", 1)
-    assert "ream: .venv is a link, to ../theirs, and was not made for this checkout" in err
+    assert "ream: .venv is a link, to ../theirs, which has not what requirements.lock asks" in err
     assert (machine.checkout / ".venv").is_symlink()
     assert (machine.here / "theirs" / "ream-stamp").exists()
     assert machine.calls() == []
 
 
-def test_a_link_to_an_environment_of_this_checkout_is_used(machine: Machine) -> None:
+def test_a_link_to_an_environment_of_the_same_packages_runs_the_code_of_its_checkout(
+    machine: Machine,
+) -> None:
+    machine.install("python3", f'{FAKES["python3"]}\n[ "$1" != -P ] || echo "$PYTHONPATH"')
     machine.set_up("python")
     (machine.checkout / ".venv").rename(machine.here / "theirs")
+    stamp = machine.here / "theirs" / "ream-stamp"
+    stamp.write_text(stamp.read_text().replace(str(machine.checkout), "/other"))
     (machine.checkout / ".venv").symlink_to("../theirs")
-    assert machine.run(machine.checkout / "ream", "list") == (0, "ran: -P -m ream list\n", "")
+    said = f"ran: -P -m ream list\n{machine.checkout}/lab\n"
+    assert machine.run(machine.checkout / "ream", "list") == (0, said, "")
 
 
 def _link(machine: Machine) -> None:
     (machine.here / "theirs").mkdir()
-    (machine.here / "theirs" / "ream-stamp").write_text("of another checkout\n")
+    (machine.here / "theirs" / "ream-stamp").write_text("of other packages\n/other\n")
     (machine.checkout / ".venv").symlink_to("../theirs")
 
 

@@ -90,7 +90,7 @@ class _Search:
     def merge_areas(self) -> bool:
         """Use an area where another one was made or moved to; whether an area is not needed."""
         before = self.best
-        for step in [step for step in self.best if step.verb in ("mmap", "mremap")]:
+        for step in [step for step in self.best if step.verb == "mmap" or _moves(step)]:
             if step in self.best.steps:
                 any(
                     self._try(_without_area(self.best, step, its))
@@ -149,9 +149,14 @@ def _as_one(program: Program, fork: Step) -> Iterator[Step]:
         yield replace(step, process=parent) if step.process == child else step
 
 
+def _moves(step: Step) -> bool:
+    """Whether a step moves pages of an area to another one."""
+    return step.get("target") is not None
+
+
 def _stand_ins(program: Program, made: Step) -> tuple[str, ...]:
     """Areas that may do for one that a step makes: that which it moves, or the first others."""
-    if made.verb == "mremap":
+    if _moves(made):
         return (made.range().name,)
     areas = dict.fromkeys(step.word("name") for step in program if step.verb == "mmap")
     return tuple(name for name in areas if name != made.word("name"))[:MOST_STAND_INS]
@@ -159,7 +164,7 @@ def _stand_ins(program: Program, made: Step) -> tuple[str, ...]:
 
 def _without_area(program: Program, made: Step, new: str) -> Iterator[Step]:
     """The steps without one that makes an area, with another in its place, wherever that lies."""
-    old = made.place("target").name if made.verb == "mremap" else made.word("name")
+    old = made.place("target").name if _moves(made) else made.word("name")
 
     def renamed(_: str, value: Value) -> Value:
         if isinstance(value, Range | Place) and value.name == old:
@@ -190,7 +195,7 @@ def _cut(program: Program, area: str, nr: int) -> Iterator[Step]:
         return value
 
     for step in program:
-        moves = step.verb == "mremap" and step.range().name in areas
+        moves = _moves(step) and step.range().name in areas
         if moves:
             areas.add(step.place("target").name)
         yield _changed(step, partial(shorter, moves or step.get("name") in areas))

@@ -92,13 +92,15 @@ def test_of_what_no_program_shows_the_row_can_be_run_alone(
     tmp_path: Path, reproduce: str, command: str
 ) -> None:
     request = question(tmp_path).request(named("fork").at("native"), ())
-    said = row_alone(request, "fork-4k: patched: pte at 8\nregisters", reproduce)
-    assert said.startswith("only a row's oracle finds it, and no program shows it")
-    assert said.endswith(f"`ream run fork {command}`")
+    why, said = row_alone(request, "fork-4k: patched: pte at 8\nregisters", reproduce)
+    assert why == "only the oracle of fork finds it, and no program shows it; again:"
+    assert said == f"  ream run fork {command}"
 
 
-def test_what_is_wrong_at_an_edge_is_run_without_the_name_of_a_row(tmp_path: Path) -> None:
+def test_what_is_wrong_at_an_edge_is_run_with_the_first_row(tmp_path: Path) -> None:
     request = question(tmp_path).request(named("fork").at("native"), ())
     request = replace(request, count=CountOptions())
-    said = row_alone(request, "protnone-all/fork: patched: pte at 8", "ream judge v5.mbx --seed 7")
-    assert said.endswith("`ream run fork --series v5.mbx --count --seed 1`")
+    wrong = "protnone-all/fork: patched: pte at 8"
+    _, said = row_alone(request, wrong, "ream judge v5.mbx --seed 7")
+    first = request.experiment.rows[0].name
+    assert said == f"  ream run fork --series v5.mbx --row {first} --count --seed 1"

@@ -111,9 +111,9 @@ def test_a_wrong_series_is_an_answer_with_its_first_patch(
     asked = world(run, FORK)
     its = session.judge(question(tmp_path, minutes=1.0), Reporter(quiet=True))
     assert its.exit_code == 5
-    again = "`ream run fork --series PATCH --row fork-4k --count --seed 1`"
-    last = f"only a row's oracle finds it, and no program shows it; again: {again}"
-    lines = ("fork-4k: patched: pte at 8", "registers", last)
+    why = "only the oracle of fork finds it, and no program shows it; again:"
+    again = "  ream run fork --series PATCH --row fork-4k --count --seed 1"
+    lines = ("fork-4k: patched: pte at 8", "registers", why, again)
     assert its.wrong == Wrong("fork", lines, (2, "change 2"))
     assert [row.name for row in asked[0].experiment.rows] == ["fork-4k", "fork-64k"]
     assert asked[0].count is not None

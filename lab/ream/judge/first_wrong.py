@@ -27,26 +27,27 @@ ALSO_OF_RUN = ("--base", "--tree", "--config")
 """Options of `ream judge` that `ream run` has, too, with the same meaning."""
 
 
-def row_alone(request: Request, said: str, reproduce: str) -> str:
-    """A line with the command that runs the row alone which was found wrong.
+def row_alone(request: Request, said: str, reproduce: str) -> tuple[str, str]:
+    """Two lines, the second with the command that runs the row alone which was found wrong.
 
-    said: what was wrong, which begins with the row's name if it is of one. reproduce: the command
-    line of the judgement, for others.
+    said: what was wrong, which begins with the row's name or with that of an edge. reproduce: the
+    command line of the judgement, for others.
     """
     _, _, *given = shlex.split(reproduce) or ("ream", "judge")
     subject = next(iter(given), "-")
     words = ["ream", "run", request.experiment.name]
     words += ["--series", "PATCH" if subject.startswith("-") else subject]
     named = re.split(r"[:\s]", said, maxsplit=1)[0]
-    if named in {row.name for row in request.experiment.rows}:
-        words += ["--row", named]
+    rows = [row.name for row in request.experiment.rows]
+    words += ["--row", named if named in rows else rows[0]]  # an edge is looked at with any row
     options = dict(pairwise(given))
     if "--base-ref" in options and "--tree" in options:
         options["--tree"] += f"@{options['--base-ref']}"
     words += [word for name in ALSO_OF_RUN if name in options for word in (name, options[name])]
     words += [] if request.count is None else ["--count"]
     words += ["--seed", str(request.seed)]
-    return f"only a row's oracle finds it, and no program shows it; again: `{shlex.join(words)}`"
+    why = f"only the oracle of {request.experiment.name} finds it, and no program shows it; again:"
+    return why, f"  {shlex.join(words)}"
 
 
 def first_wrong(request: Request, series: Series, name: str, reporter: Reporter) -> int | None:

@@ -289,7 +289,7 @@ def _wrong(judging: _Judging, request: Request, said: str) -> Wrong:
     first = None if number is None else (number, series.patches[number - 1].subject)
     lines = said.splitlines()
     if series.patches:
-        lines.append(row_alone(request, said, judging.asked.reproduce))
+        lines.extend(row_alone(request, said, judging.asked.reproduce))
     return Wrong(request.experiment.name, tuple(lines), first)
 
 

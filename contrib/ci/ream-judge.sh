@@ -188,7 +188,7 @@ fi
 [ -z "${GITHUB_STEP_SUMMARY:-}" ] || cat "$results/summary.md" >>"$GITHUB_STEP_SUMMARY"
 
 case $status in
-0) echo "ream judge: no regression was found" ;;
+0) echo "ream judge: nothing was wrong, and no regression was found" ;;
 1 | 5) say error "$reason" && exit 1 ;;
 4) say notice "$reason" ;;
 none) say notice "$reason" && exit "$neutral" ;;

@@ -47,7 +47,7 @@ exit "$STUB_STATUS"
 
 NEUTRAL = "::warning title=ream judge::not judged, exit status {}: what it said of 5 %25 of"
 ENDS = {
-    0: (0, "ream judge: no regression was found"),
+    0: (0, "ream judge: nothing was wrong, and no regression was found"),
     1: (1, "::error title=ream judge::what it said of 5 %25 of"),
     2: (0, NEUTRAL.format(2)),
     3: (0, NEUTRAL.format(3)),

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from judge_world import counted, judgement, operation, reach, timed
-from ream.judge import page
-from ream.judge.judgement import CountedChange, Judgement, PatchStep, TimedChange, Wrong
+from ream.judge import page, words
+from ream.judge.judgement import CountedChange, Examined, Judgement, PatchStep, TimedChange, Wrong
 
 FIRST_LOCKED = CountedChange(
     "page", {"instructions": 100.0}, {"instructions": 100.0, "locked": 1.0}, repeats=True
@@ -70,7 +70,7 @@ def test_what_decided_a_row_is_named(
     fields: Mapping[str, Any], quantity: str | None, said: str
 ) -> None:
     one = operation(**fields)
-    assert (one.decided_by, page.decided(one)) == (quantity, said)
+    assert (one.decided_by, words.decided(one)) == (quantity, said)
     (told,) = judgement(one).to_object()["operations"]
     assert told["decided_by"] == quantity
     if quantity == "loads":
@@ -92,7 +92,7 @@ def test_what_decided_a_row_is_named(
     ],
 )
 def test_a_change_has_its_sign_however_small_it_is(share: float, said: str) -> None:
-    assert page.change(operation(counted=counted(instructions=share))) == said
+    assert words.change(operation(counted=counted(instructions=share))) == said
 
 
 def test_counts_that_do_not_repeat_decide_nothing() -> None:
@@ -106,6 +106,8 @@ SAME = operation("fork-2m", counted=counted())
 OPEN = operation("fork-1m", timed=timed(1.0, "undecided"))
 A_LITTLE = operation("fork-64k", counted=counted(instructions=0.004))
 LESS = operation(counted=counted(instructions=-0.08))
+RIGHT = "Memory was right after every sample."
+RAN = Examined(functions=("copy_page_range",), nr_blocks=4, nr_entered=4, nr_programs=9)
 UNEXECUTED = replace(reach(nearest="fork"), changed=("helper",))
 WRONG = Wrong("fork", ("fork-64k: patched: pte at 8: 1 instead of 0", "more"), (2, "change 2"))
 
@@ -230,8 +232,30 @@ WRONG = Wrong("fork", ("fork-64k: patched: pte at 8: 1 instead of 0", "more"), (
 )  # fmt: skip
 def test_the_sentence_says_what_the_exit_status_does(its: Judgement, code: int, said: str) -> None:
     assert its.exit_code == code
-    assert page.sentence(its).startswith(said)
+    lead = f"{RIGHT} " if its.operations else ""
+    assert words.sentence(its).startswith(f"{lead}{said}")
     assert page.render(its).count("judgement") == 1
+
+
+@pytest.mark.parametrize(
+    ("its", "said"),
+    [
+        (judgement(SLOWER), f"{RIGHT} A regression"),
+        (judgement(SLOWER, whole=RAN), "Memory was right in every program and after every sample."),
+        (judgement(reach=UNEXECUTED, whole=RAN), "Memory was right in every program. Undecided: "),
+        (
+            judgement(SAME, whole=replace(RAN, differs="after it: 1 is returned")),
+            ("Memory was right in every program and after every sample, but not always as without"
+             " it. No regression"),
+        ),
+        (
+            judgement(SAME, wrong_steps=((1, "one", "pte 3"),)),
+            f"{RIGHT} Up to patch 1, 'one', it is WRONG alone: pte 3. No regression",
+        ),
+    ],
+)  # fmt: skip
+def test_what_is_right_or_wrong_comes_before_what_it_costs(its: Judgement, said: str) -> None:
+    assert words.sentence(its).startswith(said)
 
 
 MORE_LOCKED = counted(instructions=-0.05, locked=0.0005)
@@ -247,9 +271,9 @@ def test_no_regression_takes_counts_that_suffice_or_a_control_that_was_found(
     its = judgement(LESS, operation("fork-2m", counted=change, timed=time))
     assert its.exit_code == (0 if control else 4)
     said = "In 1 row (fork-2m) a loss may have been missed: a copy that was slowed on purpose"
-    assert (said in page.sentence(its)) != bool(control)
+    assert (said in words.sentence(its)) != bool(control)
     first = "No regression was" if control else "Undecided in 1 of 2 rows: "
-    assert page.sentence(its).startswith(first)
+    assert words.sentence(its).startswith(f"{RIGHT} {first}")
 
 
 def test_counts_suffice_whatever_the_control_says() -> None:
@@ -264,7 +288,7 @@ def test_a_time_against_its_counts_is_no_gain() -> None:
         LESS, operation("2m-serial", counted=counted(instructions=-9e-6), timed=against)
     )
     assert its.exit_code == 4
-    assert "undecided in 1 row" in page.sentence(its)
+    assert "undecided in 1 row" in words.sentence(its)
 
 
 def test_a_loss_of_time_where_counts_are_the_same_is_undecided() -> None:
@@ -277,23 +301,23 @@ def test_a_loss_of_time_where_counts_are_the_same_is_undecided() -> None:
 def test_regressions_come_first_and_the_smallest_effect_is_told() -> None:
     its = judgement(FASTER, SAME, SLOWER, OPEN)
     assert [one.row for one in its.ordered()] == ["fork-64k", "fork-1m", "fork-2m", "fork-4k"]
-    assert "an effect of 2.00 % (fork-1m) to 2.00 % (fork-64k)" in page.sentence(its)
+    assert "an effect of 2.00 % (fork-1m) to 2.00 % (fork-64k)" in words.sentence(its)
 
 
 def test_more_rows_that_are_faster_come_before_few_that_are_slower() -> None:
     more = operation("fork-16k", timed=timed(0.9, "faster"), counted=counted(instructions=-0.1))
     its = judgement(FASTER, more, SLOWER)
-    assert page.verdict(its) == "Faster in most rows that time decides, but a regression"
+    assert words.verdict(its) == "Faster in most rows that time decides, but a regression"
     assert its.exit_code == 1
-    assert page.verdict(judgement(FASTER, SLOWER)) == "A regression"
+    assert words.verdict(judgement(FASTER, SLOWER)) == "A regression"
 
 
 def test_rows_too_noisy_to_say_anything_are_counted_apart() -> None:
     noisy = operation("mprotect-512", timed=TimedChange(0.9, 0.2, 4.0, "undecided", None, 11.6))
-    said = page.sentence(judgement(SLOWER, noisy))
+    said = words.sentence(judgement(SLOWER, noisy))
     assert "2 of 2 rows timed, 1 too noisily to find that it takes twice as long: an" in said
     assert "2.00 % (fork-64k) is found" in said
-    assert "too noisily" in page.sentence(judgement(noisy))
+    assert "too noisily" in words.sentence(judgement(noisy))
 
 
 def test_all_rows_that_are_slower_are_shown() -> None:

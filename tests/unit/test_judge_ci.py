@@ -125,7 +125,7 @@ def test_text_of_strangers_is_text() -> None:
     said = (
         r"a?\[2J\|&lt;img src=x> \[l\](http://x) \`c\` \*\*b\*\* &#64;you \#1 \$x\$ &amp;lt; \_e\_"
     )
-    assert line == f"## {said} page_range: no regression found"
+    assert line == f"## {said} page_range: nothing wrong, no regression"
     assert _code("a``b") == "``` a``b ```"
     assert _fence("```\nx") == "````text\n```\nx\n````"
 

@@ -13,7 +13,7 @@ from judge_world import FORK, SERIES, counted, operation, reach
 from ream.errors import CannotRunHere, ReamError, UnhostedVariant, WrongVariant
 from ream.experiment import PATCHED, named
 from ream.judge import first_wrong as first_wrong_module
-from ream.judge import page, programs, session
+from ream.judge import page, programs, session, words
 from ream.judge.judgement import CountedChange, Examined, Wrong
 from ream.judge.own_table import OwnVerdict, own_tables, own_verdicts
 from ream.judge.own_table import lines as own_lines
@@ -74,7 +74,7 @@ def test_what_is_wrong_in_any_of_mm_ends_the_judgement(
     monkeypatch.setattr(programs, "examine", lambda *_, **__: whole)
     its = session.judge(question(tmp_path, minutes=1.0), Reporter(quiet=True))
     assert (its.exit_code, its.wrong, its.reach, asked) == (5, wrong, None, [])
-    assert "WRONG: after `p0 fork p1`: rss is 1. It begins with patch 1" in page.sentence(its)
+    assert "WRONG: after `p0 fork p1`: rss is 1. It begins with patch 1" in words.sentence(its)
     assert "2 of the 3 blocks of code in changed lines" in page.render(its)
 
 
@@ -85,7 +85,7 @@ def test_what_compiles_to_the_same_needs_no_more(
     monkeypatch.setattr(programs, "examine", lambda *_, **__: Examined(same=True))
     its = session.judge(question(tmp_path, minutes=1.0), Reporter(quiet=True))
     assert (its.exit_code, its.reach, asked) == (0, None, [])
-    assert page.sentence(its).startswith("Nothing changes: each file that it touches compiles")
+    assert words.sentence(its).startswith("Nothing changes: each file that it touches compiles")
 
 
 def test_a_kernel_that_cannot_be_hosted_as_a_whole_is_judged_by_rows(

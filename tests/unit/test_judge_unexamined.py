@@ -111,14 +111,14 @@ def test_code_of_all_of_mm_that_no_row_executes_is_a_change() -> None:
 
 def test_a_quick_judgement_says_first_whether_anything_executed_the_change() -> None:
     words = {
-        (4, 2): "programs that execute it found nothing wrong",
-        (4, 0): "no program executed a line that it changes",
-        (0, 0): "programs found nothing wrong",
+        (4, 2): "Memory was right in every program.",
+        (4, 0): "No program executed a line that it changes.",
+        (0, 0): "Memory was right in every program.",
     }
     for (blocks, entered), said in words.items():
         its = replace(SEEN, nr_blocks=blocks, nr_entered=entered)
-        assert f"Undecided: {said}, and" in sentence(judgement(whole=its, reach=None))
-    none = judgement(whole=replace(SEEN, functions=()), reach=None)
+        assert sentence(judgement(whole=its, reach=None)).startswith(f"{said} Undecided: no row")
+    none = judgement(whole=replace(SEEN, functions=(), nr_programs=0), reach=None)
     assert "Undecided: it changes no function that is hosted, and" in sentence(none)
 
 

@@ -365,7 +365,7 @@ def _tell(
     force: bool,
 ) -> None:
     """Write what is asked for, and print; raises the error whose exit status the judgement has."""
-    from ream.judge import page  # noqa: PLC0415
+    from ream.judge import page, words  # noqa: PLC0415
 
     for file, made in also.items():
         write_whole(file, made(its).encode("utf-8", "backslashreplace"), force=force)
@@ -374,7 +374,7 @@ def _tell(
     else:
         sys.stdout.write(page.render(its))
     if its.exit_code:
-        raise ENDS[its.exit_code](plain(f"{its.series}: {page.verdict(its)}"))
+        raise ENDS[its.exit_code](plain(f"{its.series}: {words.verdict(its)}"))
 
 
 def _upgrade(from_: str, to: str, *, seed: int | None) -> "Question":

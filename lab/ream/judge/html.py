@@ -9,7 +9,7 @@ from pathlib import Path
 import jinja2
 
 from ream.counted import counted
-from ream.judge import page
+from ream.judge import words
 from ream.judge.explain import ABOUT, for_others, names
 from ream.judge.judgement import Judgement
 from ream.judge.pictures import pictures
@@ -21,7 +21,7 @@ from ream.report.html.page import environment
 HERE = Path(__file__).parent
 STYLE, SCRIPT = "style.css", "sort.js"
 ENDS = {
-    0: "no regression found",
+    0: "nothing wrong, no regression",
     1: "regression",
     2: "not judged",
     3: "cannot run here",
@@ -66,13 +66,13 @@ def render(its: Judgement) -> str:
         title=title_of(its),
         ends=ENDS[its.exit_code],
         colour=COLOURS.get(its.exit_code, UNCLEAR),
-        sentence=page.sentence(its),
+        sentence=words.sentence(its),
         operations=[*its.ordered()],
         pictures=pictures(its),
-        says=page.OF_OUTCOME,
-        change=page.change,
-        decided=page.decided,
-        locked=page.locked,
+        says=words.OF_OUTCOME,
+        change=words.change,
+        decided=words.decided,
+        locked=words.locked,
         side_by_side=side_by_side,
         style=_own(STYLE),
         script=_own(SCRIPT),

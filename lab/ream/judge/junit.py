@@ -4,7 +4,7 @@
 from collections.abc import Iterator, Mapping
 
 from ream.errors import ClaimFails, ReamError, VerificationFailed
-from ream.judge import page
+from ream.judge import words
 from ream.judge.explain import bare_text, for_others
 from ream.judge.judgement import DIFFERS, Judgement
 from ream.report import junit
@@ -40,7 +40,7 @@ def unjudged(series: str, cause: ReamError) -> str:
 def _cases(its: Judgement) -> Iterator[Case]:
     fault = "regression" if its.wrong is None else WRONG
     outcome: CaseOutcome = ENDS.get(its.exit_code, "skip")
-    yield Case("series", "judgement", outcome, page.sentence(its), fault=fault)
+    yield Case("series", "judgement", outcome, words.sentence(its), fault=fault)
     if (whole := its.whole) is not None:
         says_nothing = not whole.same and (not whole.nr_programs or whole.misses_all)
         ran: CaseOutcome = "fail" if whole.wrong else "skip" if says_nothing else "pass"
@@ -55,7 +55,7 @@ def _cases(its: Judgement) -> Iterator[Case]:
         is_doubted = its.are_counts_misleading and one.outcome == "more"
         open_ = one.outcome in ("undecided", "mixed") or (one.experiment, one.row) in unshown
         worse = one.loss > 0 and not (allowed or is_doubted)
-        reason = ", ".join(filter(None, (page.OF_OUTCOME[one.outcome], page.decided(one))))
+        reason = ", ".join(filter(None, (words.OF_OUTCOME[one.outcome], words.decided(one))))
         outcome = "fail" if worse else "skip" if open_ or is_doubted else "pass"
         yield Case(one.experiment, one.row, outcome, reason)
     for name, why in its.unhosted.items():

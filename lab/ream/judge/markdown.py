@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 
 from ream.errors import ReamError
-from ream.judge import page
+from ream.judge import words
 from ream.judge.explain import bare_text, for_others
 from ream.judge.html import ENDS
 from ream.judge.judgement import Finding, Judgement, Operation
@@ -30,7 +30,7 @@ def unjudged(series: str, cause: ReamError) -> str:
 
 def _lines(its: Judgement) -> Iterator[str]:
     yield f"## {_text(its.series)}: {ENDS[its.exit_code]}\n"
-    yield f"{_text(page.sentence(its))}\n"
+    yield f"{_text(words.sentence(its))}\n"
     findings = [*its.findings]
     if its.wrong is not None:
         yield from _wrong(findings.pop(0), its.wrong.lines)
@@ -103,8 +103,8 @@ def _counts(rows: Sequence[Operation]) -> Iterator[str]:
 def _counted(one: Operation) -> tuple[str, ...]:
     assert one.counted is not None
     functions = (f"{name}()" for name, _ in one.functions[:MOST_FUNCTIONS])
-    locked = f"{page.locked(one)} for each {one.counted.per}"
-    return page.decided(one), page.change(one), locked, ", ".join(functions)
+    locked = f"{words.locked(one)} for each {one.counted.per}"
+    return words.decided(one), words.change(one), locked, ", ".join(functions)
 
 
 def _times(rows: Sequence[Operation]) -> Iterator[str]:
@@ -121,7 +121,7 @@ def _timed(one: Operation) -> tuple[str, ...]:
 
 
 def _outcome(one: Operation) -> tuple[str, str]:
-    return f"{one.experiment} {one.row}", page.OF_OUTCOME[one.outcome]
+    return f"{one.experiment} {one.row}", words.OF_OUTCOME[one.outcome]
 
 
 def _table(title: str, heads: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:

@@ -16,7 +16,7 @@ from typing import Any
 
 from ream.errors import CannotRunHere, ReamError
 from ream.files import write_whole
-from ream.judge import page
+from ream.judge import page, words
 from ream.judge.html import Listed, render, render_list
 from ream.judge.judgement import Judgement
 from ream.plain import plain
@@ -119,7 +119,7 @@ def _judged(
         its = judge(mailbox)
         _write(pages / f"{own}.html", render(its))
         title = its.subjects[0] if its.subjects else its.series
-        more = {"series": title, "exit": its.exit_code, "sentence": page.sentence(its)}
+        more = {"series": title, "exit": its.exit_code, "sentence": words.sentence(its)}
         return {**told, **more, "link": f"{own}.html", "judgement": page.to_object(its)}
     except ReamError as cause:
         why = next(iter(str(cause).splitlines()), type(cause).__name__)

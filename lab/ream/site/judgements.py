@@ -10,7 +10,7 @@ from typing import Any
 from urllib.parse import quote
 
 from ream.errors import BadUsage
-from ream.judge import html, page
+from ream.judge import html, words
 from ream.judge.judgement import Judgement
 
 FOLDER = "judgements"
@@ -69,7 +69,7 @@ def _of(path: Path, told: dict[str, Any]) -> Judged:
     judgement = Judgement.from_object(its)
     beside = path.with_suffix(".html")
     listed = html.Listed(
-        str(when), html.title_of(judgement), judgement.exit_code, page.sentence(judgement),
+        str(when), html.title_of(judgement), judgement.exit_code, words.sentence(judgement),
         f"{quote(name)}.html",
     )  # fmt: skip
     text = beside.read_text(encoding="utf-8") if beside.is_file() else html.render(judgement)

@@ -2,6 +2,7 @@
 """Judgements that a computer of all of mm/ decides, before any experiment is compiled."""
 
 import json
+import shlex
 from pathlib import Path
 
 from ream.paths import EXPERIMENTS
@@ -18,7 +19,7 @@ def test_a_comment_needs_no_compiler(ream) -> None:
 
 def test_a_wrong_patch_is_shown_by_a_short_program(ream, tmp_path: Path) -> None:
     wrong = EXPERIMENTS / "mremap/wrong/05-marker-kept.patch"
-    ran = ream("judge", str(wrong), "--minutes", "0", "--json")
+    ran = ream("judge", str(wrong), "--minutes", "0", "--json", "-o", str(tmp_path))
     assert ran.code == 5, ran.err
     its = json.loads(ran.out)
     assert its["reach"] is None
@@ -29,24 +30,25 @@ def test_a_wrong_patch_is_shown_by_a_short_program(ream, tmp_path: Path) -> None
     assert found["file"] == "mm/mremap.c"
     assert f"of the changed lines it executes mm/mremap.c:{found['line']}" in its["wrong"]["lines"]
     assert len(found["program"].splitlines()) <= 15
-    text = tmp_path / "short.program"
-    text.write_text(f"{found['program']}\n")
-    assert ream("program", str(text), "--series", str(wrong)).code == 5
-    assert ream("program", str(text)).code == 0
+    _, *shown = shlex.split(its["programs"][found["id"]])
+    assert shown[2:] == ["--series", str(wrong)]
+    assert ream(*shown).code == 5
+    assert ream(*shown[:2]).code == 0
 
 
 def test_what_only_an_assertion_sees_is_shown_with_its_configuration(ream, tmp_path: Path) -> None:
     wrong = PATCHES / "computer-asserts.patch"
-    ran = ream("judge", str(wrong), "--quick", "--verify-minutes", "1", "--json")
+    where = ("-o", str(tmp_path))
+    ran = ream("judge", str(wrong), "--quick", "--verify-minutes", "1", "--json", *where)
     assert ran.code == 5, ran.err
-    (found,) = json.loads(ran.out)["findings"]
+    its = json.loads(ran.out)
+    (found,) = its["findings"]
     assert (found["config"], found["file"]) == ("debug", "mm/rmap.c")
     assert found["rule"].startswith("the kernel warns at VM_WARN_ON(")
-    text = tmp_path / "short.program"
-    text.write_text(f"{found['program']}\n")
-    shown = ("program", str(text), "--series", str(wrong))
-    assert ream(*shown).code == 0
-    assert ream(*shown, "--config", "debug").code == 5
+    _, *shown = shlex.split(its["programs"][found["id"]])
+    assert shown[4:] == ["--config", "debug"]
+    assert ream(*shown[:4]).code == 0
+    assert ream(*shown).code == 5
 
 
 def test_a_configuration_that_is_asked_for_is_the_one_that_is_judged(ream) -> None:

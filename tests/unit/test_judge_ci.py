@@ -14,7 +14,7 @@ from ream.judge import html, junit, markdown
 from ream.judge.judgement import Examined, Finding, Judgement, Wrong
 from ream.judge.markdown import _code, _fence
 
-HOW = "a program of 3 steps shows it (`ream program FILE --series PATCH`, or --c for a C program):"
+HOW = "a program of 3 steps shows it:"
 STEPS = ("p0 mmap a 4 anon private rw", "p0 write a 0 4", "p0 mremap a 8")
 SAID = "after `p0 mremap a 8`: the entry at 0x40 is 0x25 (present, user, frame 0x0), not as its VMA"
 FOUND = Finding(

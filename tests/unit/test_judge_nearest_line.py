@@ -52,20 +52,17 @@ def test_a_comment_that_is_added_is_named_after_code() -> None:
     assert its == [True, False, False, False]
 
 
-OFFERED = "`ream program FILE --series PATCH`, or --c for a C program"
-
-
 def test_a_c_program_is_offered_if_it_makes_every_step() -> None:
     found = Finding("a rule", "what")
     said = [*whole._said(found, parse("p0 mmap a 4 anon private rw\np0 write a\n"), ())]
-    assert said[1] == f"a program of 2 steps shows it ({OFFERED}):"
-    assert said[-1].startswith("the C program makes the same system calls")
+    assert said[1] == "a program of 2 steps shows it:"
+    assert said[-1].startswith("`ream program --c` makes a C program")
 
 
 @pytest.mark.parametrize(("step", "call"), [("swap 64M", "swapon"), ("hog 64", "hog")])
 def test_a_c_program_that_leaves_out_a_step_is_not_offered(step: str, call: str) -> None:
     program = parse(f"p0 mmap a 4 anon private rw\np0 write a\n{step}\n")
     said = [*whole._said(Finding("a rule", "what"), program, ())]
-    assert said[1] == "a program of 3 steps shows it (`ream program FILE --series PATCH`):"
+    assert said[1] == "a program of 3 steps shows it:"
     assert said[-1] == f"a C program would leave out {call}, and so would not show it"
     assert not any("--c" in line for line in said)

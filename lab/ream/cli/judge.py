@@ -16,7 +16,6 @@ from ream.cli.app import (
     AnswerJsonOption,
     BaseOption,
     DryRunOption,
-    OutputOption,
     SeedOption,
     TreeOption,
     UnconfinedOption,
@@ -216,7 +215,16 @@ def judge(
     unconfined: UnconfinedOption = False,
     seed: SeedOption = None,
     as_json: AnswerJsonOption = False,
-    output: OutputOption = None,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="DIR",
+            help="Directory for records, and for programs that show a fault (DIGITS.program),"
+            " instead of XDG_DATA_HOME/ream/runs.",
+        ),
+    ] = None,
     dry_run: DryRunOption = False,
     quiet: QuietOption = False,
 ) -> None:
@@ -254,7 +262,9 @@ def judge(
         if from_ and to:
             asked = _upgrade(from_, to, seed=seed)
         else:
-            asked = _question(path, tree, base=base, base_ref=base_ref, version=version, seed=seed)
+            asked = _question(
+                path, tree, base=base, base_ref=base_ref, version=version, config=config, seed=seed
+            )
         asked = asked.timed(minutes, per_patch=per_patch, runs=runs_dir(output))
         asked = replace(asked, confined=not unconfined, guests=guests, strict=strict)
         setup = wanted_setup(config, OURS.cc, "native", step=Reporter(quiet=quiet).step)
@@ -469,6 +479,7 @@ def _question(
     base: str | None,
     base_ref: str | None,
     version: int | None,
+    config: str | None,
     seed: int | None,
 ) -> "Question":
     """What is asked, with a series that is read and the kernel source that it is for."""
@@ -480,6 +491,8 @@ def _question(
             raise BadUsage(f"--base-ref {base_ref}: a commit of what? --tree DIR names it")
         tree = Path(f"{tree}@{base_ref}")
     (its,), source = given_series([path], base, tree, version=version)
+    same = {"--base": base, "--tree": tree, "--version": version, "--config": config}
+    given = {"--series": path, **{name: one for name, one in same.items() if one is not None}}
     drawn = seed_of(its) if seed is None else seed
     return Question(
         series=its,
@@ -489,4 +502,5 @@ def _question(
         cache=cache_dir(),
         seed=drawn,
         command=command_line(drawn),
+        program_words=tuple(str(word) for pair in given.items() for word in pair),
     )

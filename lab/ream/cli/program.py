@@ -14,6 +14,7 @@ from ream.cli.app import (
     AnswerJsonOption,
     BaseOption,
     SeriesOption,
+    SeriesVersionOption,
     TreeOption,
     app,
     given_series,
@@ -104,6 +105,7 @@ def run_program(
         ),
     ] = False,
     series: SeriesOption = None,
+    version: SeriesVersionOption = None,
     base: BaseOption = None,
     tree: TreeOption = None,
     as_json: AnswerJsonOption = False,
@@ -139,7 +141,7 @@ def run_program(
 
     program, differs, words = numbered(program), None, ""
     with room(cache_dir(), Reporter().step) as work:
-        source = Source.of(series or [], base, tree, work, config)
+        source = Source.of(series or [], base, tree, work, config, version=version)
         rig = rig_of(source)
         ran = rig.run(program, Checks.EACH if checks else Checks.NEVER, shows=live or guest)
         if ran.is_wrong and shrink_s and checks:
@@ -191,12 +193,14 @@ class Source:
         tree: Path | None,
         work: Path,
         config: str | None = None,
+        *,
+        version: int | None = None,
     ) -> Self:
         from ream.kernel.build import GCC  # noqa: PLC0415
         from ream.kernel.setup import wanted_setup  # noqa: PLC0415
         from ream.kernel.source import fetch_tree  # noqa: PLC0415
 
-        given, wanted = given_series(series, base, tree)
+        given, wanted = given_series(series, base, tree, version=version)
         patches = [patch for one in given for patch in one.patches]
         step = Reporter().step
         setup = wanted_setup(config, GCC, "native", step=step)

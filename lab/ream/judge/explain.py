@@ -55,9 +55,11 @@ def for_others(its: Judgement) -> Judgement:
     """A judgement without local paths: of each, as `_local_path` finds them, the last part is left.
 
     What is said of rows is left as it is: it comes from counts, times and the kernel's source.
+    Commands that run a program name a file of this machine, and are left out.
     """
     kept = {"rows": its.rows, "listings": its.listings, "operations": its.operations}
-    bare = _bare(replace(its, rows=(), listings=(), operations=(), command=""))
+    empty = {"rows": (), "listings": (), "operations": (), "command": "", "programs": {}}
+    bare = _bare(replace(its, **empty))  # type: ignore[arg-type]
     assert isinstance(bare, Judgement)
     return replace(bare, **kept)  # type: ignore[arg-type]
 

@@ -433,6 +433,8 @@ class Judgement:
     command: str = ""
     reproduce: str = ""
     """The command line for others: without a path of this machine."""
+    programs: Mapping[str, str] = field(default_factory=dict)
+    """By id of a finding, the command line that runs its program, which is kept in a file."""
     strict: bool = False
     """Whether a loss ends with 1 however small it is and whatever others gain."""
     quick: bool = False
@@ -455,7 +457,8 @@ class Judgement:
         if self.whole is not None and (said := self.whole.differs):
             files = self.whole.files
             file = files[0] if len(files) == 1 else None
-            yield Finding(DIFFERS, said, program=self.whole.differing, file=file)
+            config = self.whole.config
+            yield Finding(DIFFERS, said, program=self.whole.differing, file=file, config=config)
 
     def having(self, outcome: Outcome) -> tuple[Operation, ...]:
         """Rows with an outcome, the largest change first."""

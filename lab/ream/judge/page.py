@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """A judgement on one screen: a sentence, the operations with regressions first, and the reasons."""
 
+import shlex
 import textwrap
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -9,11 +10,14 @@ from typing import Any
 from ream.counted import counted
 from ream.judge.judgement import (
     COSTS,
+    DIFFERS,
     WEIGHED,
+    Finding,
     Judgement,
     Operation,
     Outcome,
 )
+from ream.judge.kept import quoted
 from ream.judge.question import Question
 from ream.judge.reach import shortened
 from ream.judge.unexamined import unexamined, unexecuted
@@ -94,6 +98,7 @@ def _lines(its: Judgement) -> Iterator[str]:
     if its.wrong is not None:
         for line in its.wrong.lines[1:]:
             yield from _said("", line)
+        yield from _to_run(its, its.wrong.finding)
     if its.reach and its.reach.nearest is not None:
         yield from _said("nearest", its.reach.nearest)
     for name, why in its.unhosted.items():
@@ -120,9 +125,25 @@ def _program(steps: str | None) -> Iterator[str]:
     """A program that does something else with the series than without it, if it is short."""
     lines = (steps or "").splitlines()
     if 0 < len(lines) <= MOST_STEPS:
-        yield from _said("", "the program (`ream program FILE --series PATCH --against-base`):")
+        yield from _said("", "the program:")
         for line in lines:
             yield from _said("", f"  {line}")
+
+
+def _to_run(its: Judgement, found: Finding) -> Iterator[str]:
+    """The command line of a program that is kept, to be pasted: it goes on as a shell expects."""
+    if (command := its.programs.get(found.id)) is None:
+        return
+    label, lines = "to run it", [""]
+    for word in map(quoted, shlex.split(command)):
+        if lines[-1] and LABEL + len(f"{lines[-1]} {word} \\") > width():
+            lines.append(f"  {word}")
+        else:
+            lines[-1] += f" {word}" if lines[-1] else word
+    for line in lines[:-1]:
+        yield f"{label:<{LABEL}}{line} \\"
+        label = ""
+    yield f"{label:<{LABEL}}{lines[-1]}"
 
 
 def _head(its: Judgement) -> Iterator[str]:
@@ -140,6 +161,9 @@ def _head(its: Judgement) -> Iterator[str]:
         if its.whole.differs:
             yield from _said("", its.whole.differs)
             yield from _program(its.whole.differing)
+            for one in its.findings:
+                if one.rule == DIFFERS:
+                    yield from _to_run(its, one)
     if its.reach is None:
         return
     yield from _said("reach", its.reach.sentence())

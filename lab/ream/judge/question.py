@@ -43,6 +43,8 @@ class Question:
     """The ids of mails in the series' thread, as far as they are known."""
     reproduce: str = ""
     """The command line for others: without a path of this machine."""
+    program_words: tuple[str, ...] = ()
+    """Options that give `ream program` the same series on the same kernel."""
     setup: Setup = OURS
     """What both kernels are built with."""
     strict: bool = False

@@ -30,6 +30,7 @@ from ream.judge.judgement import (
     TimedChange,
     Wrong,
 )
+from ream.judge.kept import with_programs
 from ream.judge.listings import listings
 from ream.judge.own_table import OwnVerdict, own_tables, own_verdicts
 from ream.judge.own_table import lines as own_lines
@@ -162,7 +163,7 @@ def judge(asked: Question, reporter: Reporter) -> Judgement:
 
 def _judgement(asked: Question, tree: Tree, began: float, **found: Any) -> Judgement:
     """What was found, with what was asked. began: as time.monotonic() has it."""
-    return Judgement(
+    its = Judgement(
         series=asked.series.name,
         subjects=tuple(patch.subject for patch in asked.series.patches),
         tree=tree.label,
@@ -176,6 +177,7 @@ def _judgement(asked: Question, tree: Tree, began: float, **found: Any) -> Judge
         seconds=round(time.monotonic() - began, 1),
         **found,
     )
+    return with_programs(its, asked)
 
 
 def _reach(

@@ -403,12 +403,8 @@ def _said(found: Finding, program: Program, places: Sequence[Hunk]) -> Iterator[
     if places:
         yield f"of the changed lines it executes {', '.join(map(str, places[:MOST_PLACES]))}"
     left_out = sorted(unperformed(program, sets=True))
-    how = "`ream program FILE --series PATCH`"
-    if found.config:
-        how = f"`ream program FILE --config {found.config} --series PATCH`"
-    elif not left_out:
-        how += ", or --c for a C program"
-    yield f"a program of {counted(len(program), 'step')} shows it ({how}):"
+    where = f" in the configuration {found.config}" if found.config else ""
+    yield f"a program of {counted(len(program), 'step')} shows it{where}:"
     shown = [f"  {step}" for step in program][:MOST_LINES]
     yield from shown
     if len(shown) < len(program):
@@ -418,11 +414,11 @@ def _said(found: Finding, program: Program, places: Sequence[Hunk]) -> Iterator[
 
 
 def _of_c_program(left_out: Sequence[str]) -> str:
-    """What a reader should know about `ream program FILE --c`.
+    """What a reader should know about `ream program --c`.
 
     The program is as short as it could be made, so each of its steps is needed.
     """
     if not left_out:
-        return "the C program makes the same system calls, and checks only what it reads"
+        return "`ream program --c` makes a C program of it, which checks only what it reads"
     names = " and ".join(filter(None, (", ".join(left_out[:-1]), left_out[-1])))
     return f"a C program would leave out {names}, and so would not show it"

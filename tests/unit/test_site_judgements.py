@@ -11,8 +11,10 @@ import pytest
 
 from judgement_world import RIGHT, WRONG
 from ream.errors import BadUsage
+from ream.judge import page
 from ream.judge.judgement import Judgement
 from ream.site.judgements import judged_in, pages_of
+from ream.width import as_wide_as
 from shipped import RECORDS, copied
 
 Ream = Callable[..., Any]
@@ -53,6 +55,37 @@ def test_a_file_that_is_no_judgement_is_named(tmp_path: Path, text: str) -> None
     (tmp_path / "a.json").write_text(text)
     with pytest.raises(BadUsage, match=r"a\.json: not what"):
         judged_in(tmp_path)
+
+
+@pytest.mark.parametrize("its", [RIGHT, WRONG])
+@pytest.mark.parametrize("watched", [False, True])
+def test_a_judgement_that_was_printed_is_shown_again(
+    ream: Ream, tmp_path: Path, its: Judgement, *, watched: bool
+) -> None:
+    printed = page.to_object(its)
+    file = tmp_path / "judged.json"
+    file.write_text(json.dumps({"when": "now", "judgement": printed} if watched else printed))
+    shown = ream("show", str(file), COLUMNS="80")
+    with as_wide_as(80):
+        assert (shown.code, shown.out) == (0, page.render(its))
+    assert json.loads(ream("show", str(file), "--json").out) == json.loads(json.dumps(printed))
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("text", "neither a record nor what `ream judge --json` or --watch wrote"),
+        ('{"schema": 1}', "neither a record nor what `ream judge --json` or --watch wrote"),
+        ('{"error": {"message": "no memory"}}', "the series was not judged: no memory"),
+    ],
+)
+def test_what_is_neither_a_run_nor_a_judgement_is_not_shown(
+    ream: Ream, tmp_path: Path, text: str, said: str
+) -> None:
+    file = tmp_path / "other"
+    file.write_text(text)
+    shown = ream("show", str(file))
+    assert (shown.code, shown.out, shown.err) == (2, "", f"ream: {file}: {said}\n")
 
 
 def test_the_site_leads_to_judgements(ream: Ream, tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 """Earlier runs: `ream history`, `show`, `compare`, `export`, `verify`."""
 
 import json
+import os
 import shlex
 import sys
 import textwrap
@@ -72,14 +73,6 @@ RowOption = Annotated[
         metavar="NAME",
         help="Only this row, and runs that have it.",
         autocompletion=complete.rows,
-    ),
-]
-RunArgument = Annotated[
-    str,
-    typer.Argument(
-        metavar="RUN",
-        help="A run id, its beginning or end, a record's directory, `last`, `last-1`.",
-        autocompletion=complete.runs,
     ),
 ]
 RUNS_HELP = "Run ids, their beginnings or ends, directories, `last`, `last-1`."
@@ -209,15 +202,28 @@ def _print_predicted(
 
 @app.command()
 def show(
-    record: RunArgument = "last",
+    record: Annotated[
+        str,
+        typer.Argument(
+            metavar="RUN|FILE",
+            help="A run id, its beginning or end, a record's directory, `last`, `last-1`, or a file"
+            " with what `ream judge --json` printed.",
+            autocompletion=complete.runs,
+        ),
+    ] = "last",
     *,
     as_json: AnswerJsonOption = False,
     runs_in: RunsOption = None,
 ) -> None:
     """Show one run: its table, where its files are, and which earlier runs are like it.
 
-    Exit status: 0, or 2 if there is no such record or it is damaged.
+    Of a file with what `ream judge --json` printed, show the judgement.
+
+    Exit status: 0, or 2 if there is no such record or file or it is damaged.
     """
+    if os.path.isfile(record):  # noqa: PTH113 # a name that is too long is no file
+        _show_judgement(Path(record), as_json=as_json)
+        return
     from ream.history import entry, listing  # noqa: PLC0415
     from ream.history.choose import Choice  # noqa: PLC0415
     from ream.history.index import look  # noqa: PLC0415
@@ -261,6 +267,17 @@ def show(
         if runs_in is not None:
             words += ["--runs", str(runs_in)]
         print(f"    `{shlex.join(words)}` sets them side by side")  # in one line, to be pasted
+
+
+def _show_judgement(file: Path, *, as_json: bool) -> None:
+    from ream.judge import page  # noqa: PLC0415
+    from ream.judge.written import judgement_in  # noqa: PLC0415
+
+    its = judgement_in(file)
+    if as_json:
+        _print(page.to_object(its))
+    else:
+        sys.stdout.write(page.render(its))
 
 
 @app.command(cls=PagedShown)

@@ -12,6 +12,7 @@ from urllib.parse import quote
 from ream.errors import BadUsage
 from ream.judge import html, words
 from ream.judge.judgement import Judgement
+from ream.judge.written import DAMAGED, object_in
 
 FOLDER = "judgements"
 HOME = "../index.html"
@@ -51,7 +52,7 @@ def _judged(path: Path) -> Judged:
     try:
         told = json.loads(path.read_text(encoding="utf-8"))
         return _of(path, told)
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as cause:
+    except DAMAGED as cause:
         raise BadUsage(f"{path}: not what `ream judge --json` or --watch wrote") from cause
 
 
@@ -59,8 +60,7 @@ def _of(path: Path, told: dict[str, Any]) -> Judged:
     """The judgement of a file. Raises ValueError, KeyError or TypeError if it is damaged."""
     name = f"of-{path.stem}" if path.stem == "index" else path.stem
     when = told.get("when") or f"{datetime.fromtimestamp(path.stat().st_mtime, UTC):%Y-%m-%d %H:%M}"
-    its = told.get("judgement") or (told if "operations" in told else None)
-    if its is None:  # it could not be judged
+    if (its := object_in(told)) is None:  # it could not be judged
         said = told["sentence"] if "sentence" in told else told["error"]["message"]
         series = str(told.get("series", path.stem))
         return Judged(

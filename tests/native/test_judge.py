@@ -48,7 +48,7 @@ def test_a_locked_operation_more_is_a_regression_of_what_is_executed(ream, tmp_p
 def test_a_comment_changes_nothing(ream) -> None:
     ran = ream("judge", str(PATCHES / "no-change.patch"))
     assert ran.code == 0, ran.err
-    assert "Nothing changes: each file that it touches compiles to the same code" in ran.out
+    assert "Nothing changes: the code and data of mm/m" in ran.out
 
 
 @pytest.mark.parametrize("patch", ["count-moved", "not-executed"])

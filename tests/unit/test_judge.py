@@ -207,8 +207,8 @@ WRONG = Wrong("fork", ("fork-64k: patched: pte at 8: 1 instead of 0", "more"), (
         (
             judgement(reach=replace(reach(nearest="fork"), elsewhere=())),
             0,
-            ("Nothing changes: each file that it touches compiles to the same code and data with"
-             " it, so nothing was measured."),
+            ("Nothing changes: the code and data of its files are the same with it, so nothing was"
+             " measured."),
         ),
         (
             judgement(reach=replace(reach(nearest="fork"), elsewhere=("mm/vmscan.c",))),
@@ -256,6 +256,20 @@ def test_the_sentence_says_what_the_exit_status_does(its: Judgement, code: int, 
 )  # fmt: skip
 def test_what_is_right_or_wrong_comes_before_what_it_costs(its: Judgement, said: str) -> None:
     assert words.sentence(its).startswith(said)
+
+
+@pytest.mark.parametrize(
+    ("files", "said"),
+    [
+        (("mm/a.c",), "mm/a.c"),
+        (("mm/a.c", "mm/b.c", "mm/c.c"), "mm/a.c, mm/b.c and mm/c.c"),
+        (("mm/a.c", "mm/b.c", "mm/c.c", "mm/d.c"), "its 4 files"),
+    ],
+)
+def test_files_with_the_same_code_are_named(files: tuple[str, ...], said: str) -> None:
+    its = judgement(whole=Examined(same=True), reach=None, files=files)
+    whole = f"Nothing changes: the code and data of {said} are the same with it."
+    assert words.sentence(its) == whole
 
 
 MORE_LOCKED = counted(instructions=-0.05, locked=0.0005)

@@ -85,7 +85,7 @@ def test_what_compiles_to_the_same_needs_no_more(
     monkeypatch.setattr(programs, "examine", lambda *_, **__: Examined(same=True))
     its = session.judge(question(tmp_path, minutes=1.0), Reporter(quiet=True))
     assert (its.exit_code, its.reach, asked) == (0, None, [])
-    assert words.sentence(its).startswith("Nothing changes: each file that it touches compiles")
+    assert words.sentence(its).startswith("Nothing changes: the code and data of its files are")
 
 
 def test_a_kernel_that_cannot_be_hosted_as_a_whole_is_judged_by_rows(

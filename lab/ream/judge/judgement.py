@@ -428,6 +428,8 @@ class Judgement:
     listings: tuple[Listing, ...] = ()
     """Instructions of functions that execute more or less, if they were asked for."""
     records: tuple[str, ...] = ()
+    files: tuple[str, ...] = ()
+    """The files that the series changes."""
     to: str | None = None
     """Of an upgrade, the label of the kernel source that is judged."""
     command: str = ""

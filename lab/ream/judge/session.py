@@ -46,6 +46,7 @@ from ream.judge.urgency import (
 )
 from ream.kernel.cache import room
 from ream.kernel.confine import building
+from ream.kernel.diff import changed_files
 from ream.kernel.series import Series, prefixes
 from ream.kernel.source import Tree, fetch_tree
 from ream.measure.stable import Stable
@@ -163,10 +164,12 @@ def judge(asked: Question, reporter: Reporter) -> Judgement:
 
 def _judgement(asked: Question, tree: Tree, began: float, **found: Any) -> Judgement:
     """What was found, with what was asked. began: as time.monotonic() has it."""
+    patches = asked.series.patches
     its = Judgement(
         series=asked.series.name,
-        subjects=tuple(patch.subject for patch in asked.series.patches),
+        subjects=tuple(patch.subject for patch in patches),
         tree=tree.label,
+        files=tuple(sorted({name for one in patches for name in changed_files(one.body)})),
         machine=read_machine().line(),
         command=asked.command,
         reproduce=asked.reproduce,

@@ -42,6 +42,8 @@ A_LITTLE: Mapping[Outcome, str] = {"slower": "a little slower", "more": "execute
 
 MOST_USABLE = 2.0
 """Where no smaller ratio would be found, the time of a row says nothing of use."""
+MOST_FILES = 3
+"""So many are named; of more there is their number."""
 MOST_DECIMALS = 4
 LEAST_SHARE = 0.5e-6
 """The smallest share that these decimals show; smaller ones have a power."""
@@ -101,7 +103,7 @@ def _why(its: Judgement) -> str:
 def _why_none(its: Judgement) -> str:
     """Why there is nothing to measure of a series that reaches nothing."""
     if its.changes_nothing:
-        return "each file that it touches compiles to the same code and data with it"
+        return f"the code and data of {_files(its)} are the same with it"
     if its.reach is None:
         is_hosted = its.whole is None or its.whole.functions
         found = "" if is_hosted else "it changes no function that is hosted, and "
@@ -112,6 +114,13 @@ def _why_none(its: Judgement) -> str:
         return "every hosted object has the same code and data with it"
     which = shortened(its.reach.elsewhere)
     return f"no hosted object changes, and it changes code that is not hosted, in {which}"
+
+
+def _files(its: Judgement) -> str:
+    """The files of a series if they are few, or their number."""
+    if not its.files or len(its.files) > MOST_FILES:
+        return f"its {len(its.files)} files" if its.files else "its files"
+    return " and ".join(filter(None, (", ".join(its.files[:-1]), its.files[-1])))
 
 
 def verdict(its: Judgement) -> str:

@@ -30,7 +30,9 @@ def _operation(number: int) -> Operation:
     added = (number % 5 - 2) * 7.0
     steps = tuple(PatchStep(one, SUBJECT, {"instructions": added / 2}) for one in (1, 2))
     timed = TimedChange(
-        ratio, ratio * 0.9, ratio * 1.1, None if effect == "undecided" else effect, 1.02, 1.03
+        *(ratio, ratio * 0.9, ratio * 1.1, None if effect == "undecided" else effect, 1.02, 1.03),
+        before_ns=24.4 * 2**number,
+        per="page",
     )
     return Operation(
         "fork",

@@ -11,6 +11,7 @@ import pytest
 from judge_world import counted, judgement, operation, reach, timed
 from ream.judge import page, words
 from ream.judge.judgement import CountedChange, Examined, Judgement, PatchStep, TimedChange, Wrong
+from ream.width import as_wide_as
 
 FIRST_LOCKED = CountedChange(
     "page", {"instructions": 100.0}, {"instructions": 100.0, "locked": 1.0}, repeats=True
@@ -324,6 +325,28 @@ def test_more_rows_that_are_faster_come_before_few_that_are_slower() -> None:
     assert words.verdict(its) == "Faster in most rows that time decides, but a regression"
     assert its.exit_code == 1
     assert words.verdict(judgement(FASTER, SLOWER)) == "A regression"
+
+
+@pytest.mark.parametrize(
+    ("columns", "names"),
+    [(80, []), (84, ["before"]), (92, ["where"]), (100, ["before", "where"])],
+)
+def test_the_time_without_the_series_is_the_first_column_that_goes(
+    columns: int, names: list[str]
+) -> None:
+    fork = replace(timed(1.1, "slower"), before_ns=24.386, per="page")
+    call = replace(timed(1.2, "slower"), before_ns=12486.0)
+    rows = operation(timed=fork, counted=counted()), operation("mmap", timed=call), SAME
+    with as_wide_as(columns):
+        lines = page.render(judgement(*rows)).splitlines()
+    (head,) = (line for line in lines if line.startswith("operation "))
+    assert [name for name in ("before", "where") if name in head.split()] == names
+    (row,) = (line for line in lines if line.startswith("fork-4k "))
+    assert ("24.39 ns 1.100 [" in row) == ("before" in names)
+    assert max(map(len, lines)) <= columns
+    if names == ["before", "where"]:
+        assert any(line.startswith("mmap ") and " 12.49 us 1.200 [" in line for line in lines)
+        assert "Before: without it, for each page or call." in " ".join(lines)
 
 
 def test_rows_too_noisy_to_say_anything_are_counted_apart() -> None:

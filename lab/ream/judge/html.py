@@ -71,6 +71,7 @@ def render(its: Judgement) -> str:
         pictures=pictures(its),
         says=words.OF_OUTCOME,
         change=words.change,
+        before=words.before,
         decided=words.decided,
         locked=words.locked,
         side_by_side=side_by_side,

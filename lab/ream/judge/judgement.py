@@ -136,6 +136,9 @@ class TimedChange:
     """The smallest ratio above 1 that would have been found nine times of ten."""
     control: bool | None = None
     """Whether the positive control was found in this row; None if there was none."""
+    before_ns: float | None = None
+    """The time without the series for each of `per`, which is a page, an entry or a call."""
+    per: str = "call"
 
 
 @dataclass(frozen=True)

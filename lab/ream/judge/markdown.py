@@ -108,7 +108,7 @@ def _counted(one: Operation) -> tuple[str, ...]:
 
 
 def _times(rows: Sequence[Operation]) -> Iterator[str]:
-    heads = ("Row", "Outcome", "Time, ratio", "95 % interval", "Smallest effect that is found")
+    heads = ("Row", "Outcome", "Before", "Ratio", "95 % interval", "Smallest effect that is found")
     yield from _table("Times", heads, ((*_outcome(one), *_timed(one)) for one in rows))
 
 
@@ -117,7 +117,9 @@ def _timed(one: Operation) -> tuple[str, ...]:
     assert its is not None
     known = its.low is not None and its.high is not None
     interval = f"{its.low:.3f} to {its.high:.3f}" if known else ""
-    return f"{its.ratio:.3f}", interval, f"{its.smallest_effect:.3f}" if its.smallest_effect else ""
+    time = f"{words.before(one)} for each {its.per}" if its.before_ns else ""
+    smallest = f"{its.smallest_effect:.3f}" if its.smallest_effect else ""
+    return time, f"{its.ratio:.3f}", interval, smallest
 
 
 def _outcome(one: Operation) -> tuple[str, str]:

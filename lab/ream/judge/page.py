@@ -21,7 +21,7 @@ from ream.judge.kept import quoted
 from ream.judge.question import Question
 from ream.judge.reach import shortened
 from ream.judge.unexamined import unexamined, unexecuted
-from ream.judge.words import OF_OUTCOME, locked, sentence, signed
+from ream.judge.words import OF_OUTCOME, before, locked, sentence, signed
 from ream.kernel.variant import try_to_apply
 from ream.plain import plain
 from ream.report.contract import Ratio
@@ -42,7 +42,7 @@ MOST_FUNCTIONS = 2
 LEAST_WHERE = 16
 """Columns that functions need in the table."""
 LABEL = 11
-NAME, RATIO, SAYS, CHANGE, LOCKED = 20, 22, 12, 10, 7
+NAME, TIME, RATIO, SAYS, CHANGE, LOCKED = 20, 9, 22, 12, 10, 7
 
 SHORTEST: Mapping[Outcome, str] = {
     "more": "more", "mixed": "mixed", "same": "same", "fewer": "fewer",
@@ -191,11 +191,16 @@ def _said(label: str, text: str) -> Iterator[str]:
 def _table(its: Judgement) -> Iterator[str]:
     shown, left = _shown([*its.ordered()])
     yield ""
-    head = f"{'operation':<{NAME}} {'time, ratio [95 %]':<{RATIO}} {'found':<{SAYS}}"
-    head = f"{head}{'counts':>{CHANGE}}{'locked':>{LOCKED}}"
-    yield f"{head}  where" if width() - len(head) > LEAST_WHERE else head
+    ratio, narrow = "time, ratio [95 %]", f"{'operation':<{NAME}} {{}}"
+    rest = f"{ratio:<{RATIO}} {'found':<{SAYS}}{'counts':>{CHANGE}}{'locked':>{LOCKED}}"
+    room = width() - len(narrow.format(rest))
+    is_where = room > LEAST_WHERE
+    # It is the first column that goes.
+    has_times = any(map(before, shown)) and room - TIME - 1 >= is_where * LEAST_WHERE
+    head = narrow.format(f"{'before':>{TIME}} {rest}" if has_times else rest)
+    yield f"{head}  where" if is_where else head
     for one in shown:
-        yield from _row(one)
+        yield from _row(one, has_times=has_times)
     if left:
         numbers = [(OF_OUTCOME[o], sum(one.outcome == o for one in left)) for o in OF_OUTCOME]
         each = ", ".join(f"{number} {what}" for what, number in numbers if number)
@@ -208,11 +213,14 @@ def _table(its: Judgement) -> Iterator[str]:
 def _legend(its: Judgement) -> str:
     """What the columns are, for who sees them for the first time."""
     pers = dict.fromkeys(one.counted.per for one in its.operations if one.counted is not None)
+    timed = [one.timed for one in its.operations if one.timed is not None]
     times = (
         "Time: with the series over that without it; above 1 is slower. It decides where a row is"
         " slower, equal (not changed by more than that) or faster. Undecided: not told from the"
         " noise of two copies of one kernel, or the time is against the counts."
     )
+    each = dict.fromkeys(its.per for its in timed if its.before_ns is not None)
+    times += f" Before: without it, for each {' or '.join(each)}." if each else ""
     words = explained("count", "locked", "regression")
     if not pers:
         return f"{times} {words}"
@@ -222,7 +230,7 @@ def _legend(its: Judgement) -> str:
         " changes by more than 0.1 %. Locked, and the numbers in where: locked operations and"
         f" instructions more for each {' or '.join(pers)}."
     )
-    said = f"{times} {counts}" if any(one.timed for one in its.operations) else counts
+    said = f"{times} {counts}" if timed else counts
     return f"{said} {words}"
 
 
@@ -250,13 +258,14 @@ def _shown(ordered: Sequence[Operation]) -> tuple[list[Operation], list[Operatio
     return shown, [one for at, one in enumerate(ordered) if at not in chosen]
 
 
-def _row(one: Operation) -> Iterator[str]:
+def _row(one: Operation, *, has_times: bool) -> Iterator[str]:
     name = one.row
     if len(name) > NAME:
         yield name
         name = ""
     time = "" if one.timed is None else interval(_ratio(one))
-    line = f"{name:<{NAME}} {time:<{RATIO}} {_says(one):<{SAYS}}"
+    time = f"{before(one):>{TIME}} {time}" if has_times else time
+    line = f"{name:<{NAME}} {time:<{RATIO + has_times * (TIME + 1)}} {_says(one):<{SAYS}}"
     counts = ("", "") if one.counted is None else (_telling(one), locked(one))
     line += f"{counts[0]:>{CHANGE}}{counts[1]:>{LOCKED}}"
     yield f"{line}  {_where(one, width() - len(line) - 2)}".rstrip()

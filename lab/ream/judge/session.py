@@ -527,6 +527,7 @@ def _round_s(asked: Question, tried: Experiment, reporter: Reporter) -> float:
 
 
 def _timed(row: RowResult, its: Result, ratio: float) -> TimedChange:
+    before_ns, per = _before(row)
     return TimedChange(
         ratio=ratio,
         low=its.low,
@@ -535,4 +536,15 @@ def _timed(row: RowResult, its: Result, ratio: float) -> TimedChange:
         within=its.within,
         smallest_effect=row.smallest_effect,
         control=None if row.control is None else row.control.found,
+        before_ns=before_ns,
+        per=per,
     )
+
+
+def _before(row: RowResult) -> tuple[float | None, str]:
+    """The time without the series of an entry, a page or else all of a sample, and which."""
+    if (its := row.variants.get(BEFORE)) is None:
+        return None, "call"
+    if its.per_entry is not None:
+        return its.per_entry, "entry"
+    return (its.median, "call") if its.ns_per_page is None else (its.ns_per_page, "page")

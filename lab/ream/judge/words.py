@@ -18,7 +18,7 @@ from ream.judge.judgement import (
 from ream.judge.reach import shortened
 from ream.plain import plain
 from ream.report.counts_table import QUANTITIES
-from ream.report.numbers import fit
+from ream.report.numbers import fit, scale_of
 from ream.report.sensitivity import per_cent
 
 OF_OUTCOME: Mapping[Outcome, str] = {
@@ -272,6 +272,14 @@ def _sees(its: Judgement) -> str | None:
     (low, at_low), (high, at_high) = min(usable), max(usable)
     rest = "" if len(usable) == 1 else f" to {per_cent(high - 1)} ({at_high})"
     return f"{timed}: an effect of {per_cent(low - 1)} ({at_low}){rest} is found nine times of ten."
+
+
+def before(one: Operation) -> str:
+    """The time of a row without the series; empty if it was not timed."""
+    if one.timed is None or one.timed.before_ns is None:
+        return ""
+    scale, unit = scale_of([one.timed.before_ns], "ns")
+    return f"{fit(one.timed.before_ns / scale, 5)} {unit}"
 
 
 def change(one: Operation) -> str:

@@ -140,7 +140,7 @@ def choose_variants(
         ]
     chosen += [Variant(CONTROL, before.series)] if control else []
     if any(variant.name == CONTROL for variant in given):
-        raise BadUsage(f"a series is called {CONTROL}, as what --control adds is; rename it")
+        raise BadUsage(f"a series is called {CONTROL}, as the positive control is; rename it")
     if copy := next((variant.name for variant in given if is_copy(variant.name)), None):
         raise BadUsage(f"a series is called {copy}; names that end in {AGAIN} are of second copies")
     names = [shown(variant.name) for variant in chosen]
@@ -222,7 +222,9 @@ def asked_variants(
     ]
     held = [shown(variant.name) for variant in chosen]
     if twice := sorted({name for name in held if held.count(name) > 1}):
-        raise BadUsage(f"two variants are called {', '.join(twice)}; --variant NAME=TREE names one")
+        raise BadUsage(
+            f"--variant: two variants are called {', '.join(twice)}; NAME=TREE names one"
+        )
     return tree, tuple(chosen)
 
 

@@ -40,7 +40,7 @@ def test_a_comment_is_not_timed(ream, tmp_path: Path, experiment: str) -> None:
         "no-change: nothing changes: every file that it touches is the same code with it: the same"
     )
     assert said in ran.err
-    assert "--measure-anyway measures it all the same" in ran.err
+    assert "`ream run --measure-anyway` measures it all the same" in ran.err
     assert not list(tmp_path.glob("data/ream/runs/*/run.json"))
 
 

@@ -78,7 +78,7 @@ def test_an_effect_that_would_count_alone_may_be_chance_among_many(receipt: Rece
     assert note == (
         "published is undecided, although its interval excludes 1: it does not stand the "
         f"correction for multiple comparisons (p = {found.p_value:.4f}), as of so many ratios some "
-        "exclude 1 by chance; `--row doubtful` with more launches would tell"
+        "exclude 1 by chance; more launches of this row alone would tell"
     )
 
 
@@ -104,7 +104,7 @@ def test_launches_that_differ_more_than_their_rounds_are_named(receipt: Receipt)
     assert layout.depends
     assert row.notes[-2] == (
         "published depends on layout: launches give 0.581 .. 0.711, rounds of one launch are "
-        "within 0.1 % of its middle; --launches N averages over more"
+        "within 0.1 % of its middle; more launches average over more"
     )
     assert "  launches  before-again 0.999 to 1.001, technique 0.581 to" in table.render(summary)
     assert "  launches: technique 0.581 to 0.711, ours 0.581 to 0.711\n" in letter.render(summary)

@@ -281,7 +281,7 @@ def test_a_row_of_another_stage_is_refused_with_that_stage() -> None:
         "vm-fork-64k": r"no row vm-fork-64k \(--stage vm has it; did you mean fork-64k",
         "live-*": r"no row live-\* \(--stage live has it\)$",
         "frok-64k": r"no row frok-64k \(did you mean fork-64k or .*\)$",
-        "vm-dontned-64k": r"\(did you mean vm-dontneed-64k of --stage vm\?\)$",
+        "vm-dontned-64k": r"\(did you mean vm-dontneed-64k of the vm stage\?\)$",
         "quux": "no row quux; it has fork-4k, ",
     }.items():
         with pytest.raises(BadUsage, match=said):

@@ -85,7 +85,7 @@ def test_a_series_that_compiles_to_the_same_ends_with_0_and_one_that_is_not_host
     with pytest.raises(kind) as caught:
         left_out([{"comment": its}], asked("comment"), REPORTER)
     assert said in str(caught.value)
-    assert "--measure-anyway" in str(caught.value)
+    assert "`ream run --measure-anyway`" in str(caught.value)
     assert caught.value.exit_code == (0 if kind is NothingChanges else 4)
 
 

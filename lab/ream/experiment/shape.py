@@ -319,7 +319,7 @@ def row_hint(asked: str, known: Iterable[str], elsewhere: Iterable[RowBase]) -> 
     if near:
         return near
     far = difflib.get_close_matches(asked, its_stage, n=1)
-    return f" (did you mean {far[0]} of --stage {its_stage[far[0]]}?)" if far else ""
+    return f" (did you mean {far[0]} of the {its_stage[far[0]]} stage?)" if far else ""
 
 
 class ExperimentBase(Value, Generic[R]):
@@ -427,7 +427,7 @@ class ExperimentBase(Value, Generic[R]):
         """
         rows = tuple(row for row in self.rows if row.beside_live)
         if not rows:
-            raise BadUsage(f"{self.name} has no rows for --beside-live: name some with --row")
+            raise BadUsage(f"--beside-live: {self.name} has no rows for it; name some with --row")
         return self.model_copy(update={"rows": rows})
 
     def unasked(self) -> Self:
@@ -437,7 +437,7 @@ class ExperimentBase(Value, Generic[R]):
         """
         rows = tuple(row for row in self.rows if not row.on_request)
         if not rows:
-            raise BadUsage(f"every row of {self.name} there runs on request: name it with --row")
+            raise BadUsage(f"every row of {self.name} there runs only if it is named")
         return self.model_copy(update={"rows": rows})
 
     def resized(self, *, launches: int | None = None, rounds: int | None = None) -> Self:

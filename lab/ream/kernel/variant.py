@@ -216,8 +216,8 @@ class DoesNotApply(BadUsage):
         base = f"; its series names base-commit {ground.commit}" if ground.commit else ""
         if nr := len(ground.prerequisites):
             base += (
-                f" and {counted(nr, 'prerequisite patch', 'prerequisite patches')} on that, to be"
-                " put before it: --variant NAME=TREE+THEIRS+YOURS"
+                f" and {counted(nr, 'prerequisite patch', 'prerequisite patches')} on that, which"
+                " `ream run --variant NAME=TREE+THEIRS+YOURS` puts before it"
             )
         return f"; tried on {tree}{base}{elsewhere}; --tree DIR takes another kernel source"
 

@@ -179,14 +179,14 @@ def _measured(row: RowResult) -> str:
 
 def _of_launches(name: str, result: Result, row: RowResult) -> Iterator[str]:
     """Notes on the spread over launches: ratios that may be chance, or depend on layout."""
-    if (why := _no_effect(result, _bound(row.floor_of(name)), row.row)) is not None:
+    if (why := _no_effect(result, _bound(row.floor_of(name)))) is not None:
         yield f"{name} is {result.effect}, although its interval excludes 1: {why}"
     layout = result.layout
     if layout is not None and layout.depends:
         yield (
             f"{name} depends on layout: launches give {fit(result.spread_low, 5, 3)} .. "
             f"{fit(result.spread_high, 5, 3)}, rounds of one launch are within "
-            f"{100 * (layout.within - 1):.2g} % of its middle; --launches N averages over more"
+            f"{100 * (layout.within - 1):.2g} % of its middle; more launches average over more"
         )
 
 
@@ -197,13 +197,12 @@ def _undecided(row: RowResult) -> Iterator[str]:
     if known:
         most = max(known.values())
         yield (
-            f"undecided: {', '.join(known)}; with about {counted(most, 'launch', 'launches')}, "
-            f"`--row {row.row} --launches {most}`, or on a quieter machine, what is no effect would"
-            " be shown to be within 10 %"
+            f"undecided: {', '.join(known)}; with about {counted(most, 'launch', 'launches')}, or"
+            " on a quieter machine, what is no effect would be shown to be within 10 %"
         )
 
 
-def _no_effect(result: Result, bound: float | None, row: str) -> str | None:
+def _no_effect(result: Result, bound: float | None) -> str | None:
     """The condition of an effect that a ratio fails whose interval excludes 1; None if it is an
     effect, if its interval includes 1, or if there is no floor.
 
@@ -222,7 +221,7 @@ def _no_effect(result: Result, bound: float | None, row: str) -> str | None:
     return (
         f"it does not stand the correction for multiple comparisons (p = "
         f"{fit(result.p_value, 7, 4)}), as of so many ratios some exclude 1 by chance; "
-        f"`--row {row}` with more launches would tell"
+        "more launches of this row alone would tell"
     )
 
 

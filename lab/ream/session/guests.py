@@ -156,7 +156,7 @@ def doubts(samples: Iterable[Sample], unit_of: Callable[[str], Unit]) -> Iterato
             f"two boots of the same kernel differ by more than {SAME:g} of their count: "
             f"{', '.join(differ_in)}; the kernel waited there, and a wait is counted, too, or what"
             " it did depends on chance: intervals are over boots as of times, and take two"
-            " launches at least (--launches)"
+            " launches at least"
         )
 
 

@@ -66,7 +66,7 @@ def left_out(
     unknown = {name: _unknown(request, name, its) for name, its in found.items()}
     said = "\n".join(_said(name, its[0].why, unknown[name]) for name, its in found.items())
     kind = Inconclusive if any(one is None or one for one in unknown.values()) else NothingChanges
-    raise kind(f"{said}; --measure-anyway measures it all the same")
+    raise kind(f"{said}; `ream run --measure-anyway` measures it all the same")
 
 
 def _unknown(request: Request, name: str, its: Sequence[Untouched]) -> tuple[str, ...] | None:

@@ -418,7 +418,7 @@ class Run:
                 f" differ{', configuration included' if other == 'kernel source' else ''}"
             )
         if ended is not None and ended.startswith(NOT_STABLE):
-            yield f"{ended}; a quieter machine, or --max-launches, narrows it"
+            yield f"{ended}; a quieter machine, or a longer run, narrows it"
         if self.resumed and timed:
             yield (
                 f"resumed {counted(len(self.resumed), 'time')}, last at"

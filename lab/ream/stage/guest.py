@@ -358,7 +358,7 @@ class Guest:
         if _NO_MEMORY.search(said):
             return CannotRunHere(f"this machine has not the memory for such a guest: {said}")
         if _NO_KVM.search(said):
-            return CannotRunHere(f"KVM cannot be used here: {said}; --accel tcg needs no KVM")
+            return CannotRunHere(f"KVM cannot be used here: {said}; an emulated guest needs none")
         return self._failure(f"QEMU ended with {code}")
 
     def _failure(self, what: str) -> ReamError:

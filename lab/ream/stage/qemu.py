@@ -9,6 +9,7 @@ from types import MappingProxyType
 from typing import Literal
 
 from ream.command import Command, require, run
+from ream.counted import counted
 from ream.errors import BadUsage
 from ream.experiment import format_size, parse_size
 from ream.kernel.arch import ARM64, X86_64
@@ -153,7 +154,8 @@ class GuestMachine:
             said = f"--numa-distance {source},{target}={distance}"
             for node in (source, target):
                 if node >= len(self.nodes):
-                    raise BadUsage(f"{said}: there is no node {node}; --numa makes nodes")
+                    nodes = f"--numa makes {counted(len(self.nodes), 'node')}"
+                    raise BadUsage(f"{said}: there is no node {node}; {nodes}")
             if source == target:
                 raise BadUsage(f"{said}: from a node to itself it is always {LOCAL_DISTANCE}")
             if not LOCAL_DISTANCE < distance <= LONGEST_DISTANCE:

@@ -32,6 +32,7 @@ from ream.judge.judgement import (
 )
 from ream.judge.kept import with_programs
 from ream.judge.listings import listings
+from ream.judge.notes import Notes
 from ream.judge.own_table import OwnVerdict, own_tables, own_verdicts
 from ream.judge.own_table import lines as own_lines
 from ream.judge.programs import search_first, search_further
@@ -75,6 +76,10 @@ FIRST_SHARE = 2 / 3
 """Of the time of an experiment; the rest is for rows that are timed again."""
 BACKED_BY: Mapping[str, Sequence[str]] = {"slower": ("more",), "faster": ("fewer",)}
 """By effect of a time, what counts say where they say the same."""
+CHOSEN = (
+    "timed, those that count more first, then each operation once before its other sizes; more"
+    " --minutes time more"
+)
 LEAST_MINUTES = 0.25
 """Less than that is not worth a start."""
 
@@ -94,7 +99,7 @@ class _Judging:
     unhosted: dict[str, str] = field(default_factory=dict)
     wrong_steps: list[tuple[int, str, str]] = field(default_factory=list)
     records: list[str] = field(default_factory=list)
-    notes: list[str] = field(default_factory=list)
+    notes: Notes = field(default_factory=Notes)
     controls: list[str] = field(default_factory=list)
     guests: list[str] = field(default_factory=list)
     rows: list[RowResult] = field(default_factory=list)
@@ -152,7 +157,7 @@ def judge(asked: Question, reporter: Reporter) -> Judgement:
         wrong=wrong,
         wrong_steps=tuple(judging.wrong_steps),
         unhosted=judging.unhosted,
-        notes=tuple(judging.notes),
+        notes=judging.notes.lines(),
         controls=tuple(judging.controls),
         own_tables=tuple(own_lines([one.id for one in judging.own_tables], judging.own)),
         guests=tuple(judging.guests),
@@ -266,7 +271,7 @@ def _count(judging: _Judging, reach: Reach, *, per_patch: bool) -> Wrong | None:
         if of_series(cause):
             return _wrong(judging, request, str(cause))
         if per_patch:
-            judging.notes.append(f"{reach.experiment}: not patch by patch: {in_a_line(cause)}")
+            judging.notes.add(reach.experiment, f"not patch by patch: {in_a_line(cause)}")
             return _count(judging, reach, per_patch=False)
         why = judging.unhosted[reach.experiment] = in_a_line(cause)
         reporter.step(f"{reach.experiment}: cannot be run with it: {why}")
@@ -307,9 +312,8 @@ def _note_record(judging: _Judging, outcome: Outcome) -> None:
     summary = outcome.summary
     others = {f"{name}: " for row in summary.rows for name in row.variants} - {f"{PATCHED}: "}
     for text in summary.receipt.warnings:
-        said = f"{summary.experiment}: {text.removeprefix(f'{PATCHED}: ')}"
-        if not text.startswith(tuple(others)) and said not in judging.notes:
-            judging.notes.append(said)
+        if not text.startswith(tuple(others)):
+            judging.notes.add_warning(summary.experiment, text.removeprefix(f"{PATCHED}: "))
 
 
 def _note_steps(judging: _Judging, summary: Summary) -> None:
@@ -398,7 +402,7 @@ def _time(judging: _Judging, reached: Sequence[Reach]) -> Wrong | None:
     for number, one in enumerate(left):
         minutes = (ends_at - time.monotonic()) / S_PER_MINUTE / (len(left) - number)
         if minutes < LEAST_MINUTES:
-            judging.notes.append(f"{one.experiment}: not timed: the minutes were over")
+            judging.notes.add(one.experiment, "not timed: the minutes were over")
             continue
         if (wrong := _time_one(judging, one, minutes)) is not None:
             return wrong
@@ -420,11 +424,7 @@ def _time_one(judging: _Judging, reach: Reach, minutes: float) -> Wrong | None:
         many = counted(len(whole.rows), "row")
         reporter.step(f"{whole.name}: timing {few}{many} for up to {max(left, 0):.1f} minutes")
         if few:
-            judging.notes.append(
-                f"{whole.name}: {few}{many} timed, for up to {max(left, 0):.1f} minutes: those that"
-                " count more, then each operation once before its other sizes; --minutes gives it"
-                " more time"
-            )
+            judging.notes.add(f"{few}{many} of {whole.name}", CHOSEN)
         stable = Stable(WITHIN_PCT, MOST_LAUNCHES, max(left, 0.0) * FIRST_SHARE)
         request = asked.request(chosen, _variants(asked))
         outcome = run_session(replace(_slowed(request), stable=stable), reporter)
@@ -436,7 +436,7 @@ def _time_one(judging: _Judging, reach: Reach, minutes: float) -> Wrong | None:
         if of_series(cause):
             request = asked.request(whole.resized(launches=1, rounds=1), ())
             return _wrong(judging, request, str(cause))
-        judging.notes.append(f"{whole.name}: not timed: {in_a_line(cause)}")
+        judging.notes.add(whole.name, f"not timed: {in_a_line(cause)}")
         return None
     for row in outcome.summary.rows:
         _note_time(judging, whole.name, row)
@@ -479,6 +479,7 @@ def _again(
     stable = Stable(WITHIN_PCT, MOST_LAUNCHES, minutes)
     another = replace(request, experiment=rows, seed=request.seed + 1, stable=stable)
     outcome = run_session(_slowed(another), reporter)
+    judging.notes.forget_wide(doubtful)
     _note_record(judging, outcome)
     _note_control(judging, f"{name}, timed again", outcome)
     return outcome.summary.rows
@@ -502,10 +503,8 @@ def _note_again(judging: _Judging, experiment: str, row: RowResult) -> None:
     _note_time(judging, experiment, row)
     second = judging.operations[experiment, row.row].timed
     if first is not None and second is not None and first.effect != second.effect:
-        judging.notes.append(
-            f"{experiment}: {row.row}: {first.effect} at first ({first.ratio:.3f}x), and not when"
-            " timed again"
-        )
+        said = f"{first.effect} at first, and not when timed again"
+        judging.notes.add(row.row, said, f"{first.ratio:.3f}x")
 
 
 def _slowed(request: Request) -> Request:

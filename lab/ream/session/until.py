@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """More launches than were planned, until intervals are as narrow as was asked for."""
 
+import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
@@ -19,7 +20,7 @@ NONE = (
     " alone there is none"
 )
 
-NOT_STABLE = "not stable"
+NOT_STABLE, WIDER = "not stable", " %: "
 
 MOST_NAMED = 6
 """Rows in one line; the table has all of them."""
@@ -78,7 +79,15 @@ def how_it_ends(
         why = f"{stable.max_minutes:.3g} minutes are over, after {its}"
     else:
         return None
-    return f"{NOT_STABLE}: {why}; wider than {stable.within_pct:g} %: {named(wide)}"
+    return f"{NOT_STABLE}: {why}; wider than {stable.within_pct:g}{WIDER}{named(wide)}"
+
+
+def unstable(text: str) -> Iterator[tuple[str, str]]:
+    """The rows, each with how wide it is, of a text that begins as how_it_ends() says of them."""
+    if text.startswith(NOT_STABLE):
+        rows = text.partition(WIDER)[2].partition("; ")[0]
+        yield from re.findall(r"(\S+) \([^()]*: ([^()]*)\)", rows)
+        yield from ((one, "") for one in re.findall(r"\d+ more$", rows))
 
 
 def named(wide: Sequence[Wide]) -> str:

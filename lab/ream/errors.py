@@ -11,6 +11,8 @@ class ReamError(Exception):
     """A tool we drive failed; base of every failure we foresaw."""
 
     exit_code = 6
+    is_shown = False
+    """Whether standard output has said it, so that a terminal that shows both is not told again."""
 
 
 class NothingChanges(ReamError):
@@ -75,6 +77,12 @@ class WrongVariant(VariantFails, VerificationFailed):
 
 class UnhostedVariant(VariantFails, CannotRunHere):
     """The variant reached a part of the kernel that the native stage does not provide."""
+
+
+def shown(error: ReamError) -> ReamError:
+    """The same error, to be raised where standard output has said it already."""
+    error.is_shown = True
+    return error
 
 
 def kind_of(error: type[ReamError]) -> str:

@@ -18,17 +18,20 @@ from shipped import RECORDS, copied
 
 RECORD = str(RECORDS / "20261128T232540Z-mremap-native-3e9e")
 FORK = str(RECORDS / "20261128T232136Z-fork-native-011d")
+MIGRATE = str(RECORDS / "20261128T233046Z-migrate-native-6c37")
+EARLIER = str(RECORDS / "20261128T232546Z-migrate-native-a5d9")
 GREEN, RED, PLAIN = "\x1b[32m", "\x1b[31m", "\x1b[39m"
 
 
-def on_terminal(*words: str, **environment: str) -> str:
-    """What ream writes to a terminal."""
+def on_terminal(*words: str, code: int = 0, has_errors: bool = False, **environment: str) -> str:
+    """What ream writes to a terminal; has_errors: with what it writes to standard error."""
     leader, follower = pty.openpty()
     its = {**os.environ, "TERM": "xterm", "PAGER": "cat", "PYTHONPATH": os.pathsep.join(sys.path)}
     its.pop("NO_COLOR", None)
     process = subprocess.Popen(
         (sys.executable, "-m", "ream", *words),
-        stdin=subprocess.DEVNULL, stdout=follower, stderr=subprocess.DEVNULL,
+        stdin=subprocess.DEVNULL, stdout=follower,
+        stderr=follower if has_errors else subprocess.DEVNULL,
         env={**its, **environment},
     )  # fmt: skip
     os.close(follower)
@@ -39,8 +42,18 @@ def on_terminal(*words: str, **environment: str) -> str:
     except OSError:  # the other end is closed
         pass
     os.close(leader)
-    assert process.wait() == 0
+    assert process.wait() == code
     return said.decode()
+
+
+def test_a_terminal_that_has_the_verdict_is_not_told_again(ream) -> None:
+    words = ("check", MIGRATE, "--baseline", EARLIER, "--unlike")
+    alone = ream(*words)
+    assert alone.code == 4
+    (_, verdict) = alone.err.splitlines()[0].split(" against ", 1)[1].split(": ", 1)
+    both = " ".join(on_terminal(*words, code=4, has_errors=True).split())
+    assert both.count(verdict) == 1
+    assert "more launches make intervals narrower" in both
 
 
 def test_a_terminal_gets_colours_and_a_pipe_none(ream) -> None:

@@ -78,6 +78,19 @@ def test_what_is_wrong_in_any_of_mm_ends_the_judgement(
     assert "2 of the 3 blocks of code in changed lines" in page.render(its)
 
 
+@pytest.mark.parametrize("quick", [True, False])
+def test_progress_does_not_end_with_what_the_page_begins_with(
+    tmp_path: Path,
+    world: Callable[..., list[Request]],
+    capsys: pytest.CaptureFixture[str],
+    *,
+    quick: bool,
+) -> None:
+    world(lambda _: pytest.fail("it ran"))
+    session.judge(question(tmp_path, minutes=1.0, quick=quick), Reporter())
+    assert ("all of mm/: it changes f()" in capsys.readouterr().err) != quick
+
+
 def test_what_compiles_to_the_same_needs_no_more(
     tmp_path: Path, world: Callable[..., list[Request]], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -11,7 +11,7 @@ import typer
 from ream.cli import complete
 from ream.cli.app import AnswerJsonOption, RunsOption, app, runs_dir
 from ream.cli.history import RUNS_HELP
-from ream.errors import ClaimFails, Inconclusive
+from ream.errors import ClaimFails, Inconclusive, shown
 
 STDOUT = Path("-")
 SLOWER = "5%"
@@ -101,7 +101,9 @@ def check(
     elif not to_stdout:
         sys.stdout.write(words.text(found))
     if found.word == "fail":
-        raise ClaimFails(f"{found.run} against {found.baseline}: {words.in_short(found)}")
+        raise shown(ClaimFails(f"{found.run} against {found.baseline}: {words.in_short(found)}"))
     if found.word == "inconclusive":
-        more = "" if counts else "; more launches make intervals narrower"
-        raise Inconclusive(f"{found.run} against {found.baseline}: {words.in_short(found)}{more}")
+        error = Inconclusive(f"{found.run} against {found.baseline}: {words.in_short(found)}")
+        if not counts:
+            error.add_note("more launches make intervals narrower")
+        raise shown(error)

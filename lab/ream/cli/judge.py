@@ -37,6 +37,7 @@ from ream.errors import (
     ReamError,
     VerificationFailed,
     kind_of,
+    shown,
 )
 from ream.files import check_place, write_whole
 from ream.paths import cache_dir
@@ -384,7 +385,7 @@ def _tell(
     else:
         sys.stdout.write(page.render(its))
     if its.exit_code:
-        raise ENDS[its.exit_code](plain(f"{its.series}: {words.verdict(its)}"))
+        raise shown(ENDS[its.exit_code](plain(f"{its.series}: {words.verdict(its)}")))
 
 
 def _upgrade(from_: str, to: str, *, seed: int | None) -> "Question":

@@ -121,7 +121,9 @@ def _run() -> int:
         return _exit_code(stop)
     except ReamError as error:
         log.debug("cause", exc_info=error)
-        _say("\n".join((f"ream: {error}", *_notes(error))))
+        is_seen = error.is_shown and sys.stdout.isatty() and sys.stderr.isatty()
+        if said := [*([] if is_seen else [f"ream: {error}"]), *_notes(error)]:
+            _say("\n".join(said))
         return error.exit_code
     except Exception as error:  # noqa: BLE001 # it is told, or was foreseen after all
         return _unforeseen(error, unwind.raised)

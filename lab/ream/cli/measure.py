@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from ream.errors import VerificationFailed
+from ream.errors import VerificationFailed, shown
 
 if TYPE_CHECKING:
     from ream.report.contract import Summary
@@ -38,7 +38,7 @@ def run_request(request: "Request", *, as_json: bool, dry_run: bool, quiet: bool
         sys.stdout.write(f"\n{listing.read_text()}")
     reporter.step(f"record: {outcome.path}")
     if outcome.summary.wrong:
-        raise VerificationFailed("\n".join(outcome.summary.wrong_words()))
+        raise shown(VerificationFailed("\n".join(outcome.summary.wrong_words())))
 
 
 def print_summary(summary: "Summary", *, as_json: bool) -> None:

@@ -39,7 +39,8 @@ def search_first(asked: Question, tree: Tree, reporter: Reporter) -> Examined | 
             raise CannotRunHere(f"--quick: {NAME} is not hosted: {in_a_line(cause)}") from cause
         reporter.step(f"{NAME}: not hosted: {in_a_line(cause)}")
         return None
-    reporter.step(f"{NAME}: {found.words()}")
+    if not (found.wrong or found.same or asked.quick):  # else the page follows, which has it
+        reporter.step(f"{NAME}: {found.words()}")
     return found
 
 

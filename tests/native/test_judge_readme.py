@@ -4,6 +4,7 @@ compiled."""
 
 import pytest
 
+from ream.judge import page
 from ream.paths import CHECKOUT
 
 pytestmark = pytest.mark.xdist_group("reach")
@@ -23,9 +24,12 @@ def test_the_wrong_patch_of_the_readme_is_judged_as_the_readme_shows(
 
 
 def _from(begins: str, lines: list[str]) -> list[str]:
-    """The lines from the first one on that begins so: those before it tell the machine."""
-    (first, *_) = (number for number, line in enumerate(lines) if line.startswith(begins))
-    return lines[first:]
+    """The lines from the first one on that begins so: those before it tell the machine.
+
+    Where a program is kept, and how the patch was named, is left out.
+    """
+    places = {line[: page.LABEL].strip(): number for number, line in enumerate(lines)}
+    return lines[places[begins] : places["to run it"]] + lines[places["not seen"] :]
 
 
 @pytest.mark.vm  # takes minutes, and what it takes to compile

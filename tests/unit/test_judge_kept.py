@@ -3,6 +3,7 @@
 
 import re
 import shlex
+import shutil
 import subprocess
 from dataclasses import replace
 from pathlib import Path
@@ -14,6 +15,7 @@ from ream.judge import explain, page
 from ream.judge.judgement import DIFFERS, Examined, Finding, Judgement, Wrong
 from ream.judge.kept import with_programs
 from ream.judge.question import Question
+from ream.paths import CHECKOUT
 from ream.program.text import load_program
 from ream.width import as_wide_as
 
@@ -41,7 +43,7 @@ def test_the_command_of_a_page_runs_the_program_that_is_kept(tmp_path: Path, col
     its = with_programs(WRONG, asked(tmp_path / "a b" / "runs"))
     with as_wide_as(columns):
         ream, program, file, *options = command_of(its)
-    assert (ream, program) == ("ream", "program")
+    assert (Path(ream).name, program) == ("ream", "program")
     assert options == ["--series", "a b.patch", "--config", "debug"]
     assert "\n".join(map(str, load_program(Path(file)))) == STEPS
 
@@ -54,6 +56,24 @@ def test_a_program_that_only_differs_is_compared_with_the_base(tmp_path: Path) -
     (finding,) = its.findings
     assert [*its.to_object()["programs"]] == [finding.id]
     assert finding.rule == DIFFERS
+
+
+@pytest.mark.parametrize(
+    ("found", "here", "said"),
+    [("/bin/ream", CHECKOUT, "ream"), (None, CHECKOUT, "./ream"), (None, None, CHECKOUT / "ream")],
+)
+def test_the_command_is_one_that_a_shell_finds(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    found: str | None,
+    here: Path | None,
+    said: str | Path,
+) -> None:
+    monkeypatch.setattr(shutil, "which", lambda _: found)
+    monkeypatch.setattr(Path, "home", lambda: tmp_path)
+    monkeypatch.chdir(here or tmp_path)
+    (command,) = with_programs(WRONG, asked(tmp_path)).programs.values()
+    assert shlex.split(command)[0] == str(said)
 
 
 def test_no_file_is_replaced_and_the_same_program_is_kept_once(tmp_path: Path) -> None:
@@ -80,8 +100,8 @@ def test_a_shell_finds_a_file_in_the_users_folder(
     monkeypatch.setattr(Path, "home", lambda: tmp_path)
     monkeypatch.setenv("HOME", str(tmp_path))
     (command,) = with_programs(WRONG, asked(tmp_path / "my runs")).programs.values()
-    assert command.startswith("ream program ~/'my runs/")
-    shell = ("sh", "-c", command.replace("ream program", "cat").replace(" --", " # ", 1))
+    assert " program ~/'my runs/" in command
+    shell = ("sh", "-c", f"cat {command.split(None, 2)[2]}".replace(" --", " # ", 1))
     assert (
         subprocess.run(shell, stdout=subprocess.PIPE, text=True, check=True).stdout == f"{STEPS}\n"
     )

@@ -3,6 +3,7 @@
 
 import hashlib
 import shlex
+import shutil
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import count
@@ -12,6 +13,7 @@ from ream.errors import BadUsage
 from ream.files import write_whole
 from ream.judge.judgement import DIFFERS, Finding, Judgement
 from ream.judge.question import Question
+from ream.paths import CHECKOUT
 
 SUFFIX = ".program"
 DIGITS = 8
@@ -56,10 +58,22 @@ def quoted(word: str) -> str:
 
 
 def _words(found: Finding, file: Path, asked: Question) -> Iterator[str]:
-    if file.is_relative_to(home := Path.home()):
-        file = "~" / file.relative_to(home)
-    yield from ("ream", "program", str(file), *asked.program_words)
+    yield from (_ream(), "program", _from_home(file), *asked.program_words)
     if found.config and "--config" not in asked.program_words:
         yield from ("--config", found.config)
     if found.rule == DIFFERS:
         yield "--against-base"
+
+
+def _ream() -> str:
+    """The command as a shell finds it: of a checkout by its path, unless PATH has it."""
+    own = CHECKOUT / "ream"
+    if shutil.which("ream") is not None or not own.is_file():
+        return "ream"
+    return "./ream" if Path.cwd() == CHECKOUT else _from_home(own)
+
+
+def _from_home(path: Path) -> str:
+    """A path, which begins with ~ if it is in the user's folder."""
+    home = Path.home()
+    return str("~" / path.relative_to(home)) if path.is_relative_to(home) else str(path)

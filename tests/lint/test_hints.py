@@ -102,3 +102,21 @@ def test_hints_name_options_of_the_command_that_runs() -> None:
         if option in known - every["judge"]
     ]
     assert not found, "\n".join(found)
+
+
+def test_commands_that_are_quoted_take_the_options_that_they_have() -> None:
+    every = options()
+    quoted = [
+        (path, line, one)
+        for path in sorted((LAB / "ream").rglob("*.py"))
+        for line, text in texts(path.read_text(encoding="utf-8"))
+        for one in QUOTED.findall(text)
+    ]
+    assert len(quoted) > 10
+    found = [
+        f"{path.relative_to(CHECKOUT)}:{line}: {one}: no {option}"
+        for path, line, one in quoted
+        for option in OPTION.findall(one)
+        if option not in every.get(one.split()[1].strip("`"), frozenset({option}))
+    ]
+    assert not found, "\n".join(found)

@@ -349,6 +349,13 @@ def test_the_time_without_the_series_is_the_first_column_that_goes(
         assert "Before: without it, for each page or call." in " ".join(lines)
 
 
+def test_of_rows_that_were_only_counted_the_sentence_says_how_they_are_timed() -> None:
+    said = "Nothing was timed; more --minutes time rows."
+    assert words.sentence(judgement(SAME)).endswith(said)
+    blind = operation(timed=replace(timed(1.1, "slower"), smallest_effect=None))
+    assert "timed;" not in words.sentence(judgement(blind))
+
+
 def test_rows_too_noisy_to_say_anything_are_counted_apart() -> None:
     noisy = operation("mprotect-512", timed=TimedChange(0.9, 0.2, 4.0, "undecided", None, 11.6))
     said = words.sentence(judgement(SLOWER, noisy))

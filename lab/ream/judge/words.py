@@ -257,9 +257,8 @@ def _sees(its: Judgement) -> str | None:
         if one.timed is not None and one.timed.smallest_effect
     ]
     if not sizes:
-        names = {one.experiment for one in its.operations if one.counted}
-        how = ", ".join(f"`ream run {name} --series PATCH`" for name in sorted(names))
-        return f"Nothing was timed; {how} times rows." if names else None
+        is_untimed = not any(one.timed for one in its.operations)
+        return "Nothing was timed; more --minutes time rows." if is_untimed else None
     nr_rows, usable = len(its.operations), [one for one in sizes if one[0] <= MOST_USABLE]
     timed = f"{len(sizes)} of {counted(nr_rows, 'row')} timed"
     timed += "" if len(sizes) == nr_rows else ", and more of them with more --minutes"

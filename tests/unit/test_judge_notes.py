@@ -44,3 +44,11 @@ def test_what_is_so_of_two_experiments_is_said_once_and_the_rest_apart() -> None
         notes.add_warning(who, "swap is in use")
     notes.add_warning("mm", "the load was 3")
     assert notes.lines() == ("fork, mm: swap is in use", "mm: the load was 3")
+
+
+def test_of_notes_that_differ_in_numbers_one_has_all_of_them() -> None:
+    notes = Notes()
+    for who, share in (("fork", "61.5 %"), ("mm", "59 %"), ("mremap", "59 %")):
+        notes.add_warning(who, f"other programs used {share} of the time (more than 5 %)")
+    said = "fork, mm, mremap: other programs used 61.5/59 % of the time (more than 5 %)"
+    assert notes.lines() == (said,)

@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Notes of a judgement: what is so of several rows or experiments is said once."""
 
-from collections.abc import Collection
+import re
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
 from ream.session.until import NOT_STABLE, unstable
 
+NUMBER = re.compile(r"(?<![\w.-])\d+(?:\.\d+)?(?!\w)")
+"""Not of a name, such as fork-64k."""
 WIDE = "interval still wide; a quieter machine, or more --minutes, narrows it"
 
 
@@ -36,8 +39,20 @@ class Notes:
             self._about[WIDE] = left
 
     def lines(self) -> tuple[str, ...]:
-        """Each note once."""
+        """Each note once; where only numbers in it differ, it has all of them, as in 61/59 %."""
+        alike: dict[str, tuple[list[str], list[str]]] = {}
+        for what, its in self._about.items():
+            names, texts = alike.setdefault(NUMBER.sub("#", what), ([], []))
+            names += [f"{who}{number}" for who, number in its.items()]
+            texts.append(what)
         return tuple(
-            f"{', '.join(f'{who}{number}' for who, number in its.items())}: {what}"
-            for what, its in self._about.items()
+            f"{', '.join(dict.fromkeys(names))}: {_together(texts)}"
+            for names, texts in alike.values()
         )
+
+
+def _together(texts: Sequence[str]) -> str:
+    """One text of several that differ in numbers alone."""
+    numbers = zip(*(NUMBER.findall(one) for one in texts), strict=True)
+    each = ("/".join(dict.fromkeys(some)) for some in numbers)
+    return NUMBER.sub(lambda _: next(each), texts[0])

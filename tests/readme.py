@@ -297,7 +297,7 @@ Parts = Mapping[str, Callable[[], Iterator[str]]]
 
 PARTS: Parts = {
     "picture": pictured,
-    "wrong": Excerpt("wrong.txt", ((1, 1), (5, 7), (10, 15))),
+    "wrong": Excerpt("wrong.txt", ((1, 1), (5, 7), (10, 14))),
     "slow": Excerpt("slow.txt", ((1, 1), (5, 10), (19, 21))),
     "claims": claims,
     "reasons": reasons,

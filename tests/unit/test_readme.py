@@ -49,7 +49,8 @@ def test_a_ratio_of_times_is_said_in_words(ratio: float, words: str) -> None:
 
 SLOW = (readme.SAID / "slow.txt").read_text(encoding="utf-8").splitlines()
 ROW = re.compile(
-    r"(?P<row>\S+) +(?:(?P<ratio>[\d.]+) \[(?P<low>[\d.]+) \.\. (?P<high>[\d.]+)\] +)?"
+    r"(?P<row>\S+) +(?:(?:(?P<time>[\d.]+) (?P<unit>ns|us) )?"
+    r"(?P<ratio>[\d.]+) \[(?P<low>[\d.]+) \.\. (?P<high>[\d.]+)\] +)?"
     r"(?P<found>slower|more locked|same) +\+(?P<share>[\d.]+) % +\+(?P<locked>[\d.]+)"
 )
 
@@ -66,7 +67,11 @@ def shown_again(found: re.Match[str]) -> Operation:
     if found["ratio"] is not None:
         ratio, low, high = (float(found[name]) for name in ("ratio", "low", "high"))
         effect = "slower" if found["found"] == "slower" else None
-        time = TimedChange(ratio, low, high, effect, None, 1.115, control=False)
+        scale = {"ns": 1.0, "us": 1e3}
+        before_ns = found["time"] and float(found["time"]) * scale[found["unit"]]
+        time = TimedChange(
+            *(ratio, low, high, effect, None, 1.115), control=False, before_ns=before_ns, per="page"
+        )
     counted = CountedChange("page", before, after, repeats=True)
     return Operation("fork", found["row"], "a title", counted, time)
 

@@ -18,6 +18,7 @@ from ream.errors import ReamError
 from ream.judge.first_wrong import first_bad
 from ream.judge.judgement import Examined, Finding, SourceLine, Wrong
 from ream.judge.timed_programs import reached
+from ream.kernel.build import options
 from ream.kernel.cache import room
 from ream.kernel.diff import changed_files
 from ream.kernel.same_text import undecided_files
@@ -44,6 +45,7 @@ from ream.program.ran import (
 from ream.program.reproducer import unperformed
 from ream.program.search import Found, Searched, search, shortened
 from ream.program.step import Program
+from ream.program.vary import small
 from ream.program.written import Written
 from ream.progress import Reporter
 from ream.stage.computer import Checks
@@ -264,15 +266,22 @@ def _second(asked: _Question, work: Path, aim: Aim, first: _Tried) -> _Tried | N
     pair = _Pair.of(asked, _configured(tree, name), work / name, name)
     if name == DISTRO:
         return _Tried.of(asked, pair, _attempts(asked, aim, pair))
-    # The same programs; which blocks of this pair they execute is seen as they run. Free memory is
-    # poisoned there, which would take most of the time.
-    seed, only_new = asked.seed, asked.is_further
-    attempts = aim.attempts(target, seed, met=frozenset(), in_small=True, only_new=only_new)
+    # The same programs; which blocks of this pair they execute is seen as they run.
+    how: Any = {"in_small": _poisons(pair.tree), "only_new": asked.is_further}
+    attempts = aim.attempts(target, asked.seed, met=frozenset(), **how)
     return _Tried.of(asked, pair, attempts)
+
+
+def _poisons(tree: Tree) -> bool:
+    """Whether free memory is poisoned, which would take most of the time if there were much."""
+    return options(tree.setup.config).get("PAGE_POISONING") == "y"
 
 
 def _aim(asked: _Question, pair: _Pair) -> Aim:
     corpus = Corpus.load(next(EXPERIMENTS.glob("*/corpus")))
+    if _poisons(pair.tree):
+        in_small = {name: small(its) for name, its in corpus.programs.items()}
+        corpus = replace(corpus, programs=in_small)
     return Aim.of(pair.base, pair.code, corpus, asked.cache)
 
 
@@ -282,13 +291,13 @@ def _attempts(asked: _Question, aim: Aim, pair: _Pair) -> Attempts:
     aim: of the configuration that was asked for. Programs that execute the changed functions there
     do so elsewhere. If none does, the corpus has to run there, which takes a minute once.
     """
-    functions, seed, only_new = pair.target.functions, asked.seed, asked.is_further
+    functions, seed = pair.target.functions, asked.seed
+    how: Any = {"in_small": _poisons(pair.tree), "only_new": asked.is_further}
     if pair.config is None:
-        return aim.attempts(pair.target, seed, only_new=only_new)
+        return aim.attempts(pair.target, seed, **how)
     if aim.executed(functions):
-        only = Target(functions, frozenset())
-        return aim.attempts(only, seed, met=frozenset(), only_new=only_new)
-    return _aim(asked, pair).attempts(pair.target, seed, only_new=only_new)
+        return aim.attempts(Target(functions, frozenset()), seed, met=frozenset(), **how)
+    return _aim(asked, pair).attempts(pair.target, seed, **how)
 
 
 def _configured(tree: Tree, name: str) -> Tree:

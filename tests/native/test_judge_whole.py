@@ -77,13 +77,18 @@ def test_lines_that_move_change_nothing_though_assertions_have_their_numbers(rea
     assert "Nothing changes: the code and data of mm/m" in ran.out
 
 
-def test_a_line_that_no_program_executes_is_named_though_others_of_its_hunk_are(ream) -> None:
+def test_a_quick_judgement_runs_no_row_and_names_the_line_that_no_program_executes(ream) -> None:
     ran = ream(
         *("judge", str(PATCHES / "line-unexecuted.patch"), "--quick"),
         *("--verify-minutes", "0.1", "--json"),
     )
     assert ran.code == 4, ran.err
-    whole = json.loads(ran.out)["whole"]
+    its = json.loads(ran.out)
+    assert its["sentence"].startswith("Memory was right in every program")
+    assert its["sentence"].endswith(" Undecided: no row was asked for (--quick).")
+    assert its["operations"] == []
+    assert "what it costs" in its["not_examined"]
+    whole = its["whole"]
     assert whole["missed"] == []
     assert whole["unexecuted"] == [
         {"file": "mm/memory.c", "line": 971, "text": "count_vm_events(PGFREE, nr);"}
@@ -103,12 +108,3 @@ def test_code_that_no_experiment_hosts_is_counted_by_programs(ream) -> None:
     assert row["counted"]["after"]["instructions"] > 1.5 * row["counted"]["before"]["instructions"]
     assert "vmalloc_noprof" in its["whole"]["functions"]
     assert its["reach"]["changed"] == []
-
-
-def test_a_quick_judgement_runs_no_row(ream) -> None:
-    twice = EXPERIMENTS / "mm/tests/native/patches/vmalloc-twice.patch"
-    ran = ream("judge", str(twice), "--quick", "--verify-minutes", "0.1")
-    assert ran.code == 4, ran.err
-    said = "Memory was right in every program. Undecided: no row was asked for (--quick)."
-    assert said in " ".join(ran.out.split())
-    assert "not seen   what it costs" in ran.out

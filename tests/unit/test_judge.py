@@ -246,8 +246,8 @@ def test_the_sentence_says_what_the_exit_status_does(its: Judgement, code: int, 
         (judgement(reach=UNEXECUTED, whole=RAN), "Memory was right in every program. Undecided: "),
         (
             judgement(SAME, whole=replace(RAN, differs="after it: 1 is returned")),
-            ("Memory was right in every program and after every sample, but not always as without"
-             " it. No regression"),
+            ("Memory was right in every program and after every sample, though not always as"
+             " without the series. No regression"),
         ),
         (
             judgement(SAME, wrong_steps=((1, "one", "pte 3"),)),

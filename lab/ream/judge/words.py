@@ -78,7 +78,8 @@ def _right(its: Judgement) -> Iterator[str]:
     if its.operations:
         where.append("after every sample")
     if where:
-        other = "" if whole is None or not whole.differs else ", but not always as without it"
+        as_without = whole is None or not whole.differs
+        other = "" if as_without else ", though not always as without the series"
         yield f"Memory was right {' and '.join(where)}{other}."
     elif whole is not None and whole.misses_all:
         yield "No program executed a line that it changes."

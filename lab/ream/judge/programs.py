@@ -11,7 +11,7 @@ from ream.errors import BadUsage, CannotRunHere, ReamError, in_a_line
 from ream.judge.judgement import Examined
 from ream.judge.question import Question
 from ream.judge.urgency import S_PER_MINUTE
-from ream.judge.whole import NAME, examine
+from ream.judge.whole import NAME, Pairs, examine
 from ream.kernel.confine import building
 from ream.kernel.source import Tree
 from ream.progress import Reporter
@@ -24,14 +24,14 @@ FURTHER_SEEDS = 1 << 20
 """This is added to the seed of a judgement for further programs."""
 
 
-def search_first(asked: Question, tree: Tree, reporter: Reporter) -> Examined | None:
+def search_first(asked: Question, tree: Tree, pairs: Pairs, reporter: Reporter) -> Examined | None:
     """What programs on a computer of all of mm/ show; None if this kernel cannot be hosted so.
 
     Raises DoesNotApply and DoesNotCompile for a patch.
     """
     within_s = max(asked.verify_minutes * S_PER_MINUTE * FIRST_SHARE, LEAST_FIRST_S)
     try:
-        found = _examined(asked, tree, reporter, within_s)
+        found = _examined(asked, tree, pairs, reporter, within_s)
     except BadUsage:
         raise
     except ReamError as cause:
@@ -44,23 +44,32 @@ def search_first(asked: Question, tree: Tree, reporter: Reporter) -> Examined | 
     return found
 
 
-def search_further(asked: Question, tree: Tree, first: Examined, reporter: Reporter) -> Examined:
+def search_further(
+    asked: Question, tree: Tree, pairs: Pairs, first: Examined, reporter: Reporter
+) -> Examined:
     """The same with what further programs show, if the judgement has time for them."""
     within_s = asked.minutes * S_PER_MINUTE * FURTHER_SHARE
     if not within_s or not first.functions:
         return first
     reporter.step(f"{NAME}: running further programs for {within_s:.0f} s")
     asked = replace(asked, seed=asked.seed + FURTHER_SEEDS)
-    return first.with_further(_examined(asked, tree, reporter, within_s, is_further=True))
+    return first.with_further(_examined(asked, tree, pairs, reporter, within_s, is_further=True))
 
 
 def _examined(
-    asked: Question, tree: Tree, reporter: Reporter, within_s: float, *, is_further: bool = False
+    asked: Question,
+    tree: Tree,
+    pairs: Pairs,
+    reporter: Reporter,
+    within_s: float,
+    *,
+    is_further: bool = False,
 ) -> Examined:
     with building(confined=asked.confined):
         return examine(
             asked.series,
             tree,
+            pairs,
             within_s=within_s,
             seed=asked.seed,
             cache=asked.cache,

@@ -45,6 +45,7 @@ from ream.judge.urgency import (
     rows_in_time,
     rows_to_try,
 )
+from ream.judge.whole import Pairs
 from ream.kernel.cache import room
 from ream.kernel.confine import building
 from ream.kernel.diff import changed_files
@@ -117,11 +118,17 @@ def judge(asked: Question, reporter: Reporter) -> Judgement:
     """
     if asked.guests:
         require(QEMU)
+    with room(asked.cache, reporter.step) as work:
+        return _judged(asked, Pairs(work), reporter)
+
+
+def _judged(asked: Question, pairs: Pairs, reporter: Reporter) -> Judgement:
+    """The same, by what programs and rows show."""
     began = time.monotonic()
     fetch = partial(fetch_tree, cache=asked.cache, step=reporter.step)
     tree = fetch(asked.tree).built(asked.setup)
     to = fetch(asked.to).built(asked.setup) if asked.to else None
-    whole = None if to else search_first(asked, tree, reporter)
+    whole = None if to else search_first(asked, tree, pairs, reporter)
     if whole is not None and (whole.wrong or whole.same or asked.quick):
         return _judgement(asked, tree, began, whole=whole, wrong=whole.wrong)
     reach = _reach(asked, tree, to, whole, reporter)
@@ -142,7 +149,7 @@ def judge(asked: Question, reporter: Reporter) -> Judgement:
     if wrong is None and asked.guests:
         wrong = _boot(judging, reach, tree, to or tree)
     if wrong is None and whole is not None:
-        whole = search_further(asked, tree, whole, reporter)
+        whole = search_further(asked, tree, pairs, whole, reporter)
         wrong = whole.wrong
     if wrong is None:
         wrong = _time(judging, reach.reached)

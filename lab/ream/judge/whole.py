@@ -7,7 +7,7 @@ judged that no experiment has rows for.
 
 from collections.abc import Collection, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import groupby
 from pathlib import Path
@@ -19,7 +19,6 @@ from ream.judge.first_wrong import first_bad
 from ream.judge.judgement import Examined, Finding, SourceLine, Wrong
 from ream.judge.timed_programs import reached
 from ream.kernel.build import options
-from ream.kernel.cache import room
 from ream.kernel.diff import changed_files
 from ream.kernel.same_text import undecided_files
 from ream.kernel.series import Patch, Series, prefixes
@@ -111,6 +110,38 @@ class _Pair:
         return cls(tree, work, base, its, code, target, written.result(), config)
 
 
+@dataclass
+class Pairs:
+    """The pairs that a judgement has built, by configuration, in a directory while it lasts."""
+
+    work: Path
+    _built: dict[str | None, _Pair] = field(default_factory=dict)
+    _elsewhere: _Pair | None = None
+
+    def of(self, asked: _Question, tree: Tree, config: str | None = None) -> _Pair:
+        """The pair of a configuration, which is built once."""
+        if config not in self._built:
+            its = _configured(tree, config) if config else tree
+            self._built[config] = _Pair.of(asked, its, self.work / (config or "asked"), config)
+        return self._built[config]
+
+    def elsewhere(self, asked: _Question, tree: Tree) -> _Pair | None:
+        """That of the first other configuration in which the series changes code, if any does."""
+        may_be = any(file.startswith(MAY_BE_COMPILED) for file in asked.files)
+        if tree.setup.config or not may_be or self._elsewhere is not None:
+            return self._elsewhere
+        for name in (DEBUG, DISTRO):
+            try:
+                pair = self.of(asked, tree, name)
+            except ReamError as cause:  # this kernel is not hosted so
+                asked.reporter.step(f"{NAME}: not in the configuration {name}: {cause}")
+                continue
+            if pair.target.functions and not _is_moved_alone(asked, pair):
+                self._elsewhere = pair
+                break
+        return self._elsewhere
+
+
 @dataclass(frozen=True)
 class _Tried:
     """What programs showed on a pair, and which changed blocks they executed.
@@ -148,6 +179,7 @@ class _Tried:
 def examine(
     series: Series,
     tree: Tree,
+    pairs: Pairs,
     *,
     within_s: float,
     seed: int,
@@ -159,35 +191,35 @@ def examine(
 
     within_s: how long they run: half of it as the kernel was asked for, and half, unless its
     configuration was asked for, with the kernel's own assertions. What was found is then made
-    short. is_further: the programs of the corpus have run, and only those drawn by the seed do.
-    Raises DoesNotApply and DoesNotCompile for a patch, and ReamError if the tree cannot be hosted.
+    short. pairs: of this series and tree. is_further: the programs of the corpus have run, and only
+    those drawn by the seed do. Raises DoesNotApply and DoesNotCompile for a patch, and ReamError if
+    the tree cannot be hosted.
     """
     files = frozenset(file for one in series.patches for file in changed_files(one.body))
     with patched_files(series.patches, tree, cache=cache) as place:
         if not undecided_files(files, tree.path, place, ()):
             return Examined(same=True)
     asked = _Question(series, files, within_s / 2, seed, cache, reporter, is_further)
-    with room(cache, reporter.step) as work:
-        first = _Pair.of(asked, tree, work / "asked")
-        pair = first if first.target.functions else _elsewhere(asked, tree, work)
-        if pair is None:
-            base, its = first.base.computer, first.its.computer
-            hosted = base.objects.keys() - first.target.differing
-            return Examined(same=not undecided_files(files, base.tree, its.tree, hosted))
-        reporter.step(f"{NAME}: looking for programs that execute what is changed")
-        aim = _aim(asked, first)
-        tried = _Tried.of(asked, pair, _attempts(asked, aim, pair))
-        examined = _examined(tried, files)
-        if not tried.is_wrong and pair is first:
-            second = _second(asked, work, aim, tried)
-            if second is not None:
-                examined = _with_more(examined, second)
-                tried = second if second.is_wrong else tried
-        if not tried.is_wrong and not is_further:
-            reporter.step(f"{NAME}: finding rows that execute what is changed")
-            rows = reached(pair.base, pair.code, pair.target, cache) if pair is first else ()
-            examined = replace(examined, reached=tuple(rows))
-        return _with_found(examined, asked, tried)
+    first = pairs.of(asked, tree)
+    pair = first if first.target.functions else pairs.elsewhere(asked, tree)
+    if pair is None:
+        base, its = first.base.computer, first.its.computer
+        hosted = base.objects.keys() - first.target.differing
+        return Examined(same=not undecided_files(files, base.tree, its.tree, hosted))
+    reporter.step(f"{NAME}: looking for programs that execute what is changed")
+    aim = _aim(asked, first)
+    tried = _Tried.of(asked, pair, _attempts(asked, aim, pair))
+    examined = _examined(tried, files)
+    if not tried.is_wrong and pair is first:
+        second = _second(asked, pairs, aim, tried)
+        if second is not None:
+            examined = _with_more(examined, second)
+            tried = second if second.is_wrong else tried
+    if not tried.is_wrong and not is_further:
+        reporter.step(f"{NAME}: finding rows that execute what is changed")
+        rows = reached(pair.base, pair.code, pair.target, cache) if pair is first else ()
+        examined = replace(examined, reached=tuple(rows))
+    return _with_found(examined, asked, tried)
 
 
 def _with_found(examined: Examined, asked: _Question, tried: _Tried) -> Examined:
@@ -224,21 +256,6 @@ def _with_found(examined: Examined, asked: _Question, tried: _Tried) -> Examined
     return replace(examined, wrong=Wrong(experiment, said, first, shown))
 
 
-def _elsewhere(asked: _Question, tree: Tree, work: Path) -> _Pair | None:
-    """Computers of the first other configuration in which the series changes code, if any does."""
-    if tree.setup.config or not any(file.startswith(MAY_BE_COMPILED) for file in asked.files):
-        return None
-    for name in (DEBUG, DISTRO):
-        try:
-            pair = _Pair.of(asked, _configured(tree, name), work / name, name)
-        except ReamError as cause:  # this kernel is not hosted so
-            asked.reporter.step(f"{NAME}: not in the configuration {name}: {cause}")
-            continue
-        if pair.target.functions and not _is_moved_alone(asked, pair):
-            return pair
-    return None
-
-
 def _is_moved_alone(asked: _Question, pair: _Pair) -> bool:
     """Whether a series does nothing in a configuration but to move lines."""
     patch = with_lines_as_before(pair.base.computer.tree, pair.its.computer.tree, asked.files)
@@ -253,7 +270,7 @@ def _is_moved_alone(asked: _Question, pair: _Pair) -> bool:
     return not any(one.changed or one.added for one in found)
 
 
-def _second(asked: _Question, work: Path, aim: Aim, first: _Tried) -> _Tried | None:
+def _second(asked: _Question, pairs: Pairs, aim: Aim, first: _Tried) -> _Tried | None:
     """What programs show in another configuration: the one that may execute what is changed.
 
     There is none if a configuration was asked for.
@@ -263,7 +280,7 @@ def _second(asked: _Question, work: Path, aim: Aim, first: _Tried) -> _Tried | N
         return None
     is_executed = bool(first.met) or bool(aim.executed(target.functions))
     name = DEBUG if is_executed else DISTRO
-    pair = _Pair.of(asked, _configured(tree, name), work / name, name)
+    pair = pairs.of(asked, tree, name)
     if name == DISTRO:
         return _Tried.of(asked, pair, _attempts(asked, aim, pair))
     # The same programs; which blocks of this pair they execute is seen as they run.

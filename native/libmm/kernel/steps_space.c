@@ -301,6 +301,20 @@ long step_msync(long number, long page, long nr, long flags)
 	return call(__x64_sys_msync, address_of_page(page), nr << PAGE_SHIFT, flags, 0, 0, 0);
 }
 
+/* Whether a page that has no entry is in memory, as mincore(2) has it; it may be if not known. */
+static bool is_cached(unsigned long address, bool *is_known)
+{
+	struct vm_area_struct *vma = vma_lookup(current->mm, address);
+	void *entry;
+
+	*is_known = true;
+	if (!vma->vm_file || is_vm_hugetlb_page(vma))
+		return false;
+	entry = xa_load(&vma->vm_file->f_mapping->i_pages, linear_page_index(vma, address));
+	*is_known = !xa_is_value(entry);
+	return *is_known && entry && folio_test_uptodate(entry);
+}
+
 long step_mincore(long number, long page, long nr)
 {
 	static unsigned char residency[MOST_USER_PAGES];
@@ -313,11 +327,14 @@ long step_mincore(long number, long page, long nr)
 	for (i = 0; !result && i < nr; i++) {
 		unsigned long address = address_of_page(page + i);
 		pte_t entry = __pte(translate(current->mm, address).entry);
+		bool is_there = residency[i] & 1, is_known = pte_present(entry), has_to = is_known;
 
-		nr_resident += residency[i] & 1;
-		if (!(residency[i] & 1) && pte_present(entry))
-			wrong("mincore() says that page %#lx, which an entry maps, is not there",
-			      page + i);
+		if (pte_none(entry))
+			has_to = is_cached(address, &is_known);
+		nr_resident += is_there;
+		if (is_known && is_there != has_to)
+			wrong("mincore() says that page %#lx is %sin memory", page + i,
+			      is_there ? "" : "not ");
 	}
 	return result ?: nr_resident;
 }

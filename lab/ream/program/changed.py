@@ -18,7 +18,7 @@ from ream.command import Command, finished, run
 from ream.kernel.objects import ObjectDifference, differences
 from ream.kernel.same_text import with_line_numbers
 from ream.kernel.series import Patch
-from ream.program.coverage import OBJDUMP_S, Code, Function
+from ream.program.coverage import OBJDUMP_S, Code, Function, in_source
 from ream.stage.computer import Computer
 from ream.stage.fault import build_of, compile_with_lines, functions, source_line
 
@@ -72,12 +72,14 @@ class Target:
         """Compare two computers. code: the base's. files: of the tree, that the series changes."""
         found = differing(base, series)
         changed = frozenset(
-            (name, function)
+            (name, in_source(function))
             for name, one in found.items()
             for function in (*one.changed, *one.added)
         )
         # One that the series lacks is part of another now: the compiler has put it there.
-        removed = {(name, function) for name, one in found.items() for function in one.removed}
+        removed = {
+            (name, in_source(function)) for name, one in found.items() for function in one.removed
+        }
         hunks = [one for file in files for one in hunks_of(base.tree, series.tree, file)]
         met = defaultdict[Hunk, set[int]](set)
         for name, some in by_object(code, changed | removed).items():
@@ -141,10 +143,10 @@ def hunks_of(base: Path, series: Path, file: str) -> Iterator[Hunk]:
 
 
 def by_object(code: Code, names: Collection[Name]) -> Mapping[str, list[Function]]:
-    """The functions of these names."""
+    """The functions whose source has these names."""
     found = defaultdict[str, list[Function]](list)
     for one in code.functions:
-        if (one.object, one.name) in names:
+        if (one.object, in_source(one.name)) in names:
             found[one.object].append(one)
     return found
 

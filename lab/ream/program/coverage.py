@@ -8,6 +8,7 @@ that is checked and timed, to the byte; native/host/reach.c.
 import re
 import struct
 from bisect import bisect_left, bisect_right
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -26,6 +27,14 @@ _INSTRUCTION = re.compile(r"^ +([0-9a-f]+):\t(\S+)(?: +([^<\n]*))?", re.MULTILIN
 _TARGET = re.compile(r"[0-9a-f]+$")
 _ALTERNATIVE = struct.Struct("<iiIBB")
 """As in native/host/arch/x86_64/alternatives.c."""
+
+
+def in_source(symbol: str) -> str:
+    """The function of the source that a symbol is of: the compiler names its parts and clones so.
+
+    Its names are NAME.cold, NAME.isra.0, NAME.part.0, and the like.
+    """
+    return symbol.partition(".")[0] or symbol
 
 
 @dataclass(frozen=True)
@@ -104,16 +113,17 @@ class Code:
         return tuple(sorted({at for one in self.functions for at in one.blocks}))
 
     def numbers(self, functions: Collection[tuple[str, str]]) -> frozenset[int]:
-        """The numbers of all blocks of functions, each given by its object and its own name."""
+        """The numbers of all blocks of functions, each given by its object and its source name."""
         return frozenset[int]().union(*(self._numbers.get(one, ()) for one in functions))
 
     @cached_property
     def _numbers(self) -> dict[tuple[str, str], frozenset[int]]:
         """Return the numbers by function, since a series may change thousands of functions."""
-        return {
-            (one.object, one.name): frozenset(bisect_left(self.blocks, at) for at in one.blocks)
-            for one in self.functions
-        }
+        found = defaultdict[tuple[str, str], set[int]](set)
+        for one in self.functions:
+            name = one.object, in_source(one.name)
+            found[name].update(bisect_left(self.blocks, at) for at in one.blocks)
+        return {name: frozenset(its) for name, its in found.items()}
 
     def rows(self, met: Iterable[int]) -> list[Row]:
         """Return a row for each object, and a last one for all, of the code with these blocks."""

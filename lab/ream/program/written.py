@@ -23,7 +23,7 @@ from ream.program.changed import (
     hunks_of,
     with_debug_information,
 )
-from ream.program.coverage import Code, Function
+from ream.program.coverage import Code, Function, in_source
 from ream.stage.computer import Computer
 from ream.stage.fault import functions, source_line
 
@@ -50,7 +50,7 @@ class Written:
             (one.file, line) for one in hunks for line in range(one.after[0], one.after[1] + 1)
         )
         names = frozenset(
-            (name, function)
+            (name, in_source(function))
             for name, one in differing(base, series).items()
             for function in (*one.changed, *one.added)
         )

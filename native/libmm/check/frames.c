@@ -265,6 +265,14 @@ static bool is_of_users(struct folio *folio)
 		census.references[frame_of(&folio->page)]);
 }
 
+/* Nothing has it, and it was charged or filled as only memory of users is. */
+static bool is_lost(struct folio *folio)
+{
+	return folio_ref_count(folio) &&
+	       (folio_test_uptodate(folio) ||
+		(folio_memcg_charged(folio) && !folio_memcg_kmem(folio)));
+}
+
 /* A broken page is in no list; who had it may have it still. */
 static void count_broken(struct folio *folio)
 {
@@ -342,6 +350,9 @@ static unsigned long check_frame(struct page *page)
 		count_broken(page_folio(page));
 	else if (is_of_users(page_folio(page)))
 		check_folio(page_folio(page), nr);
+	else if (!page_has_type(page) && use != IS_TABLE && is_lost(page_folio(page)))
+		wrong("folio %#lx of users has %d references, and nothing has it: it is lost",
+		      page_to_pfn(page), page_ref_count(page));
 	else if (!page_ref_count(page) && !page_has_type(page) && use != IS_TABLE &&
 		 !is_beside_broken(page))
 		wrong("frame %#lx has no reference and is in no free list: it is lost",

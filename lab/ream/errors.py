@@ -90,6 +90,11 @@ def kind_of(error: type[ReamError]) -> str:
     return re.sub(r"(?<!^)(?=[A-Z])", "-", error.__name__).lower()
 
 
+def to_object(error: ReamError) -> dict[str, str]:
+    """An error in JSON."""
+    return {"kind": kind_of(type(error)), "message": str(error)}
+
+
 def in_a_line(cause: ReamError) -> str:
     """Return what is to be told of an error in a line: of a tool that failed, what it said."""
     said = _FAILED.search(str(cause))

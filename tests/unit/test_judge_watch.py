@@ -56,6 +56,13 @@ def test_no_mail_stops_the_next_one(inbox: Path, tmp_path: Path) -> None:
     assert {one["series"]: one["exit"] for one in told} == {
         "<b>first</b>": 4, "1.mbx": 2, "2.mbx": 70, "3.mbx": 2, "last": 4,
     }  # fmt: skip
+    assert {one["series"]: one["error"] for one in told} == {
+        "<b>first</b>": None,
+        "1.mbx": {"kind": "bad-usage", "message": "no patch inside\nmore"},
+        "2.mbx": {"kind": "bug", "message": "a bug in ream: ZeroDivisionError"},
+        "3.mbx": {"kind": "bad-usage", "message": ""},
+        "last": None,
+    }
     assert len([*pages.glob("*.html")]) == len(("first", "last", LIST))
     text = (pages / LIST).read_text()
     assert "&lt;b&gt;first" in text

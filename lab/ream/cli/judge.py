@@ -36,8 +36,8 @@ from ream.errors import (
     Inconclusive,
     ReamError,
     VerificationFailed,
-    kind_of,
     shown,
+    to_object,
 )
 from ream.files import check_place, write_whole
 from ream.paths import cache_dir
@@ -334,8 +334,8 @@ def _errors_as_objects(*, as_json: bool) -> Iterator[None]:
         if as_json:
             from ream.record.record import SCHEMA  # noqa: PLC0415
 
-            error = {"kind": kind_of(type(cause)), "message": str(cause)}
-            print(json.dumps({"schema": SCHEMA, "exit": cause.exit_code, "error": error}))
+            its = {"schema": SCHEMA, "exit": cause.exit_code, "error": to_object(cause)}
+            print(json.dumps(its))
         raise
 
 

@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from ream.errors import CannotRunHere, ReamError
+from ream.errors import CannotRunHere, ReamError, to_object
 from ream.files import write_whole
 from ream.judge import page, words
 from ream.judge.html import Listed, render, render_list
@@ -114,6 +114,7 @@ def _judged(
         "when": f"{datetime.now(UTC):%Y-%m-%d %H:%M:%S}",
         "series": mailbox.name,
         "link": None,
+        "error": None,
     }
     try:
         its = judge(mailbox)
@@ -123,10 +124,12 @@ def _judged(
         return {**told, **more, "link": f"{own}.html", "judgement": page.to_object(its)}
     except ReamError as cause:
         why = next(iter(str(cause).splitlines()), type(cause).__name__)
-        return {**told, "exit": cause.exit_code, "sentence": why}
+        return {**told, "exit": cause.exit_code, "sentence": why, "error": to_object(cause)}
     except Exception as cause:  # a bug of ours must not keep the next mail waiting
         log.exception("a bug in ream, not in the series; please report it with this trace")
-        return {**told, "exit": EXIT_BUG, "sentence": f"a bug in ream: {type(cause).__name__}"}
+        why = f"a bug in ream: {type(cause).__name__}"
+        error = {"kind": "bug", "message": why}
+        return {**told, "exit": EXIT_BUG, "sentence": why, "error": error}
 
 
 def _digest(mailbox: Path) -> str:

@@ -2,15 +2,17 @@
 """What is said of a series: an outcome for each row, the sentence, and the exit status."""
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 
 from judge_world import counted, judgement, operation, reach, timed
 from ream.judge import page, words
 from ream.judge.judgement import CountedChange, Examined, Judgement, PatchStep, TimedChange, Wrong
+from ream.paths import CHECKOUT
 from ream.width import as_wide_as
 
 FIRST_LOCKED = CountedChange(
@@ -421,6 +423,39 @@ def test_the_legend_says_of_what_numbers_are() -> None:
     assert "more for each page or entry." in " ".join(
         page.render(judgement(operation(counted=counted()), entry)).split()
     )
+
+
+QUICK = Examined(("zap_pte_range",), nr_blocks=4, nr_entered=2, nr_programs=9)
+ELSEWHERE = replace(reach(nearest="fork"), elsewhere=("mm/vmscan.c",))
+
+
+@pytest.mark.parametrize(
+    ("its", "said"),
+    [
+        (judgement(SAME, wrong=WRONG), ("wrong", 5)),
+        (judgement(SLOWER), ("regression", 1)),
+        (judgement(A_LITTLE, LESS, strict=True), ("regression", 1)),
+        (judgement(A_LITTLE, LESS), ("no-regression", 0)),
+        (judgement(SAME), ("no-regression", 0)),
+        (judgement(reach=None, whole=Examined(same=True)), ("nothing-changes", 0)),
+        (judgement(FASTER, OPEN), ("undecided", 4)),
+        (judgement(unhosted={"fork": "it reaches x()"}), ("undecided", 3)),
+        (judgement(reach=None, whole=QUICK), ("undecided", 4)),
+        (judgement(reach=None, whole=replace(QUICK, nr_entered=0)), ("not-reached", 4)),
+        (judgement(reach=None, whole=Examined()), ("not-reached", 4)),
+        (judgement(reach=ELSEWHERE), ("not-reached", 4)),
+        (judgement(reach=UNEXECUTED, unhosted={"mm tests": "no config"}), ("not-reached", 3)),
+    ],
+)  # fmt: skip
+def test_the_object_has_the_judgement_in_a_word(its: Judgement, said: tuple[str, int]) -> None:
+    found = page.to_object(its)
+    assert (found["verdict"], found["exit"]) == said
+    table = (CHECKOUT / "docs" / "commands.md").read_text()
+    words_of = dict(
+        re.findall(r"^\| `([a-z-]+)` \| [^|]+ \| (\d(?:, \d)*) \|$", table, re.MULTILINE)
+    )
+    assert set(words_of) == set(get_args(words.Word))
+    assert str(said[1]) in words_of[said[0]]
 
 
 def test_the_object_can_be_read_again() -> None:

@@ -63,6 +63,9 @@ def test_no_mail_stops_the_next_one(inbox: Path, tmp_path: Path) -> None:
         "3.mbx": {"kind": "bad-usage", "message": ""},
         "last": None,
     }
+    verdicts = {one["series"]: one["verdict"] for one in told if "judgement" in one}
+    assert verdicts == {"<b>first</b>": "not-reached", "last": "not-reached"}
+    assert [one["verdict"] for one in told if one["error"]] == [None] * 3
     assert len([*pages.glob("*.html")]) == len(("first", "last", LIST))
     text = (pages / LIST).read_text()
     assert "&lt;b&gt;first" in text

@@ -21,7 +21,7 @@ from ream.judge.kept import quoted
 from ream.judge.question import Question
 from ream.judge.reach import shortened
 from ream.judge.unexamined import unexamined, unexecuted
-from ream.judge.words import OF_OUTCOME, before, locked, sentence, signed
+from ream.judge.words import OF_OUTCOME, before, in_a_word, locked, sentence, signed
 from ream.kernel.variant import try_to_apply
 from ream.plain import plain
 from ream.report.contract import Ratio
@@ -89,7 +89,11 @@ def render(its: Judgement) -> str:
 
 def to_object(its: Judgement) -> dict[str, Any]:
     """The object of --json, with what the page says in words; docs/commands.md names its fields."""
-    words = {"sentence": sentence(its), "not_examined": [*unexamined(its)]}
+    words = {
+        "verdict": in_a_word(its),
+        "sentence": sentence(its),
+        "not_examined": [*unexamined(its)],
+    }
     return {**its.to_object(), **words}
 
 

@@ -113,6 +113,7 @@ def _judged(
     told: dict[str, Any] = {
         "when": f"{datetime.now(UTC):%Y-%m-%d %H:%M:%S}",
         "series": mailbox.name,
+        "verdict": None,
         "link": None,
         "error": None,
     }
@@ -120,8 +121,15 @@ def _judged(
         its = judge(mailbox)
         _write(pages / f"{own}.html", render(its))
         title = its.subjects[0] if its.subjects else its.series
-        more = {"series": title, "exit": its.exit_code, "sentence": words.sentence(its)}
-        return {**told, **more, "link": f"{own}.html", "judgement": page.to_object(its)}
+        return {
+            **told,
+            "series": title,
+            "exit": its.exit_code,
+            "verdict": words.in_a_word(its),
+            "sentence": words.sentence(its),
+            "link": f"{own}.html",
+            "judgement": page.to_object(its),
+        }
     except ReamError as cause:
         why = next(iter(str(cause).splitlines()), type(cause).__name__)
         return {**told, "exit": cause.exit_code, "sentence": why, "error": to_object(cause)}

@@ -3,9 +3,10 @@
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Literal
 
 from ream.counted import counted
-from ream.errors import Inconclusive
+from ream.errors import ClaimFails, Inconclusive, VerificationFailed
 from ream.judge.judgement import (
     BY_TIME,
     LITTLE,
@@ -20,6 +21,11 @@ from ream.plain import plain
 from ream.report.counts_table import QUANTITIES
 from ream.report.numbers import fit, scale_of
 from ream.report.sensitivity import per_cent
+
+Word = Literal[
+    "wrong", "regression", "no-regression", "undecided", "not-reached", "nothing-changes"
+]
+"""A judgement for programs, finer than the exit status; docs/commands.md has what each means."""
 
 OF_OUTCOME: Mapping[Outcome, str] = {
     "slower": "slower",
@@ -138,6 +144,24 @@ def verdict(its: Judgement) -> str:
     if its.exit_code:
         return f"Undecided{_why_or_where(its)}"
     return "No regression was found"
+
+
+def in_a_word(its: Judgement) -> Word:
+    """The judgement in one word, for programs; an exit status has one or two of them."""
+    if its.exit_code == VerificationFailed.exit_code:
+        return "wrong"
+    if its.exit_code == ClaimFails.exit_code:
+        return "regression"
+    if its.exit_code == 0:
+        return "nothing-changes" if its.changes_nothing else "no-regression"
+    return "undecided" if _is_reached(its) else "not-reached"
+
+
+def _is_reached(its: Judgement) -> bool:
+    """Whether a row executes what is changed or, if none was asked for, a program may have."""
+    if its.reach is not None:
+        return bool(its.operations or its.reach.reached)
+    return its.whole is not None and bool(its.whole.functions) and not its.whole.misses_all
 
 
 def _loss(its: Judgement) -> str:

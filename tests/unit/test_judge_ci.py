@@ -93,7 +93,8 @@ def test_the_verdict_comes_first_and_then_what_is_wrong() -> None:
     assert "- Rule: the entry at is not as its VMA\n" in text
     assert "- Step: ` p0 mremap a 8 `\n" in text
     assert "```text\n" + "\n".join(STEPS) + "\n```\n" in text
-    assert "- what comes behind the first fault" in text
+    assert "- further faults, if there are any: the first one ended the judgement" in text
+    assert "- its cost: nothing was counted or timed, since a fault ended the judgement" in text
 
 
 def test_tables_have_every_row_and_say_what_was_not_timed() -> None:

@@ -7,7 +7,7 @@ from judge_world import FORK, counted, judgement, operation, reach, timed
 from ream.judge import html, markdown
 from ream.judge.judgement import Examined, SourceLine, Wrong
 from ream.judge.page import render, sentence
-from ream.judge.unexamined import NEVER, UNREACHED, unexamined, unexecuted
+from ream.judge.unexamined import FURTHER, NEVER, UNREACHED, UNWEIGHED, unexamined, unexecuted
 
 SEEN = Examined(("zap_pte_range",), 4, 4, 200, 9000)
 
@@ -77,7 +77,18 @@ def test_the_configuration_is_told_in_which_alone_the_change_is_compiled() -> No
 def test_behind_a_fault_nothing_is_looked_at() -> None:
     wrong = Wrong("mm", ("after `p0 munmap a`: frame 0x10 is lost",))
     its = judgement(whole=SEEN, wrong=wrong, reach=None)
-    assert [*unexamined(its)] == ["what comes behind the first fault", NEVER]
+    assert [*unexamined(its)] == [FURTHER, UNWEIGHED, NEVER]
+
+
+def test_a_fault_that_is_found_behind_counts_leaves_the_time_of_these_open() -> None:
+    wrong = Wrong("fork", ("fork-4k: patched: pte at 8",))
+    rows = (operation(counted=counted()), operation("fork-64k"))
+    assert [*unexamined(judgement(*rows, wrong=wrong))] == [
+        FURTHER,
+        "the time of 2 of 2 rows",
+        NEVER,
+    ]
+    assert [*unexamined(judgement(rows[1], wrong=wrong))] == [FURTHER, UNWEIGHED, NEVER]
 
 
 def test_code_that_is_not_hosted_and_a_kernel_that_is_not_are_told() -> None:

@@ -15,6 +15,8 @@ NEVER = (
     " shows"
 )
 """What no program on a computer in a process reaches."""
+FURTHER = "further faults, if there are any: the first one ended the judgement"
+UNWEIGHED = "its cost: nothing was counted or timed, since a fault ended the judgement"
 UNREACHED = "states that no program reached (docs/judged.md: how many real faults programs find)"
 
 
@@ -42,7 +44,7 @@ def unexamined(its: Judgement) -> Iterator[str]:
     if its.changes_nothing:
         return
     if its.wrong is not None:
-        yield "what comes behind the first fault"
+        yield FURTHER
     elif its.whole is None and its.to is None:
         yield "memory as a whole, since this kernel is not hosted so"
     if its.whole is not None and its.whole.missed and its.wrong is None:
@@ -50,7 +52,9 @@ def unexamined(its: Judgement) -> Iterator[str]:
         yield f"{number} that no program executes: {shortened(its.whole.missed, MOST_NAMED)}"
     if its.reach is not None and its.reach.elsewhere:
         yield f"code that is not hosted, in {shortened(its.reach.elsewhere, MOST_NAMED)}"
-    if its.operations and (nr := sum(one.timed is None for one in its.operations)):
+    if its.wrong is not None and not any(one.counted or one.timed for one in its.operations):
+        yield UNWEIGHED
+    elif nr := sum(one.timed is None for one in its.operations):
         yield f"the time of {nr} of {counted(len(its.operations), 'row')}"
     if its.reach is None and its.wrong is None:
         yield "what it costs"

@@ -8,7 +8,15 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
+from ream.cli.app import app as whole_app
 from ream.cli.shared import shared_command
+from ream.errors import CannotRunHere
+from ream.judge import session
+from ream.judge.question import Question
+from ream.paths import CHECKOUT
+from ream.progress import Reporter
+
+PATCH = str(CHECKOUT / "tests/native/patches/no-change.patch")
 
 app = typer.Typer()
 
@@ -44,3 +52,27 @@ def judge(
 def test_options_that_were_given_are_kept_and_paths_are_not(words: list[str], said: str) -> None:
     ran = CliRunner().invoke(app, words, prog_name="judge")
     assert (ran.exit_code, ran.output.strip()) == (0, said)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ([PATCH], "no-change.patch --base 6.12 --seed 1"),
+        ([PATCH, "--quick", "--base", "7.3"], "no-change.patch --quick --base 7.3 --seed 1"),
+        ([PATCH, "--tree", "/a/linux"], "no-change.patch --tree linux --seed 1"),
+        (["--from", "6.12", "--to", "7.3"], "--from 6.12 --to 7.3 --seed 1"),
+    ],
+)
+def test_the_base_of_a_judgement_is_named_though_it_was_not_given(
+    words: list[str], said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The default elsewhere, or later, may be another."""
+    asked = list[Question]()
+
+    def judged(question: Question, _: Reporter) -> None:
+        asked.append(question)
+        raise CannotRunHere
+
+    monkeypatch.setattr(session, "judge", judged)
+    CliRunner().invoke(whole_app, ["judge", *words, "--seed", "1", "--quiet"])
+    assert [one.reproduce for one in asked] == [f"ream judge {said}"]

@@ -298,6 +298,7 @@ def judge(
 def _reproduce(context: typer.Context, path: Path, asked: "Question") -> str:
     """The command with which others repeat a judgement: of a mail by its id."""
     from ream.judge.letter import answered  # noqa: PLC0415
+    from ream.kernel.base import default_base  # noqa: PLC0415
     from ream.kernel.series import mails_of, may_be_commits  # noqa: PLC0415
 
     subject: str | None = None
@@ -306,7 +307,8 @@ def _reproduce(context: typer.Context, path: Path, asked: "Question") -> str:
             subject = str(answered(asked.series, mails_of(path)).message_id).strip("<>")
         except BadUsage:
             subject = str(path) if may_be_commits(path) else path.name
-    return shared_command(context, subject, asked.seed, without=HERE_ALONE)
+    meant = ("--base", default_base().name) if asked.tree is None else ()
+    return shared_command(context, subject, asked.seed, without=HERE_ALONE, meant=meant)
 
 
 def _check_subject(

@@ -2,22 +2,28 @@
 """A command line that means the same on another machine: no path of this one, and the seed."""
 
 import shlex
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 
 import typer
 
 
 def shared_command(
-    context: typer.Context, subject: str | None, seed: int, *, without: Collection[str]
+    context: typer.Context,
+    subject: str | None,
+    seed: int,
+    *,
+    without: Collection[str],
+    meant: Sequence[str] = (),
 ) -> str:
     """The command line of a context with what was given on it, to be passed on to others.
 
     subject: the word that its argument is replaced by; None: it has none. without: names of
     parameters that only say where something is written or read here. Of a path the last part is
-    left. The seed is always there.
+    left. meant: options that were not given, with the values that were meant, which may be others
+    elsewhere. The seed is always there.
     """
-    words = ["ream", str(context.info_name), *filter(None, [subject])]
+    words = ["ream", str(context.info_name), *filter(None, [subject]), *meant]
     return shlex.join([*words, *_options(context, {*without, "seed"}), "--seed", str(seed)])
 
 

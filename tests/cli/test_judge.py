@@ -138,6 +138,11 @@ def test_a_series_has_one_seed_unless_another_is_given() -> None:
     assert seeds[0] == seeds[1] != seeds[2]
 
 
+def test_a_series_that_is_missing_is_an_object_too(ream) -> None:
+    ran = ream("judge", "--json")
+    assert (ran.code, json.loads(ran.out)["error"]["kind"]) == (2, "bad-usage")
+
+
 @pytest.mark.parametrize(
     ("text", "kind"), [("", "bad-usage"), ("no patch\n", "bad-usage"), ("\0", "bad-usage")]
 )

@@ -255,9 +255,9 @@ def judge(
     from ream.kernel.setup import OURS, wanted_setup  # noqa: PLC0415
     from ream.progress import Reporter  # noqa: PLC0415
 
-    _check_subject(
-        series, from_, to, others=(tree, base, base_ref, version, letter, watched, per_patch, quick)
-    )
+    others = (tree, base, base_ref, version, letter, watched, per_patch, quick)
+    with _errors_as_objects(as_json=as_json):
+        _check_subject(series, from_, to, others=others)
 
     def question_of(path: Path) -> "Question":
         if from_ and to:

@@ -2,8 +2,14 @@
 """Which lines a series changes, where code is near them, and how that is said."""
 
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
-from ream.program.changed import Hunk, Target, _with_code, hunks_of
+import pytest
+
+from ream.program import changed
+from ream.program.changed import Hunk, Target, _with_code, by_object, hunks_of
+from ream.program.coverage import Code, Function
 
 TEXT = "".join(f"line {number}\n" for number in range(1, 31))
 
@@ -47,3 +53,21 @@ def test_changed_lines_are_executed_of_which_a_block_is_met() -> None:
     )
     assert its.executed({1, 2}) == [early, late]
     assert its.executed({2}) == [late]
+
+
+def test_a_function_has_the_code_that_the_compiler_put_into_its_parts_and_clones(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = ("other", "f", "f.cold", "f.isra.0", "f.part.0.cold")
+    code = Code.__new__(Code)  # without a computer
+    vars(code)["functions"] = tuple(
+        Function("mm/a.o", name, (), (at,)) for at, name in enumerate(names)
+    )
+    assert code.numbers({("mm/a.o", "f")}) == frozenset({1, 2, 3, 4})
+    (found,) = by_object(code, {("mm/a.o", "f")}).values()
+    assert [one.name for one in found] == list(names[1:])
+    its: Any = SimpleNamespace(changed=("f.isra",), added=("f.part.cold",), removed=(), data=())
+    monkeypatch.setattr(changed, "differing", lambda *_: {"mm/a.o": its})
+    monkeypatch.setattr(changed, "_blocks", lambda *_: ())
+    computer: Any = SimpleNamespace(tree=tmp_path)
+    assert Target.of(computer, computer, code, ()).functions == {("mm/a.o", "f")}

@@ -114,8 +114,6 @@ class WholeReach:
         """What is changed, reached and left as it is, in one sentence."""
         changed = len(self.changed)
         said = [f"changes {changed:,} of {counted(self.nr_functions, 'hosted function')}"]
-        if not self.nr_functions:
-            said = ["changes no file that these host"]
         more = [
             f"{verb} {len(its)}"
             for verb, its in (
@@ -126,6 +124,7 @@ class WholeReach:
             if its
         ]
         said[0] += f" ({', '.join(more)})" if more else ""
+        said = said if self.nr_functions else []
         if self.reached:
             each = (f"{one.experiment} ({counted(len(one.rows), 'row')})" for one in self.reached)
             said.append(f"reaches {', '.join(each)}")
@@ -134,7 +133,8 @@ class WholeReach:
         there = [one.experiment for one in self.untouched if one.functions]
         same = [one.experiment for one in self.untouched if not one.functions]
         said += [f"changes nothing that rows execute of {', '.join(there)}"] if there else []
-        said += [f"leaves the code of {', '.join(same)} as it is"] if same else []
+        its = "leaves the code of {} as it is" if self.nr_functions else "no file of it is in {}"
+        said += [its.format(", ".join(same))] if same else []
         return "; ".join(said)
 
 

@@ -110,3 +110,13 @@ def test_a_shell_finds_a_file_in_the_users_folder(
 def test_others_are_told_no_file_of_this_machine(tmp_path: Path) -> None:
     its = explain.for_others(with_programs(WRONG, asked(tmp_path)))
     assert its == replace(explain.for_others(WRONG), programs={})
+
+
+@pytest.mark.parametrize(
+    ("typed", "also"),
+    [("", ""), ("-o 'my runs'", " --runs 'my runs'"), ("--output=there", " --runs there")],
+)
+def test_the_command_for_its_times_looks_where_the_records_are(typed: str, also: str) -> None:
+    its = judgement(command=f"ream judge a.patch {typed}", records=("one", "two"))
+    said = " ".join(page.render(its).split())
+    assert f"`ream report two --rows{also}` has the times" in said

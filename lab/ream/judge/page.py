@@ -5,6 +5,7 @@ import shlex
 import textwrap
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
 from typing import Any
 
 from ream.counted import counted
@@ -119,7 +120,7 @@ def _lines(its: Judgement) -> Iterator[str]:
         for text in texts:
             yield from _said(label, text)
     if its.records:
-        its_last = f"`ream report {its.records[-1]} --rows` has the times"
+        its_last = f"`ream report {its.records[-1]} --rows{_of_runs(its)}` has the times"
         yield from _said("records", f"{', '.join(its.records)}; {its_last}")
     if unseen := [*unexamined(its)]:
         yield from _said("not seen", "; ".join(unseen))
@@ -132,6 +133,13 @@ def _program(steps: str | None) -> Iterator[str]:
         yield from _said("", "the program:")
         for line in lines:
             yield from _said("", f"  {line}")
+
+
+def _of_runs(its: Judgement) -> str:
+    """The option that says where the records are, if the judgement was told to put them there."""
+    words = [part for word in shlex.split(its.command) for part in word.split("=", 1)]
+    given = (after for word, after in pairwise(words) if word in ("-o", "--output"))
+    return next((f" --runs {quoted(folder)}" for folder in given), "")
 
 
 def _to_run(its: Judgement, found: Finding) -> Iterator[str]:

@@ -5,6 +5,8 @@ import json
 import shlex
 from pathlib import Path
 
+import pytest
+
 from ream.paths import EXPERIMENTS
 
 PATCHES = Path(__file__).parent / "patches"
@@ -51,6 +53,7 @@ def test_what_only_an_assertion_sees_is_shown_with_its_configuration(ream, tmp_p
     assert ream(*shown).code == 5
 
 
+@pytest.mark.vm  # all programs of the corpus run once with assertions
 def test_a_configuration_that_is_asked_for_is_the_one_that_is_judged(ream) -> None:
     wrong = str(PATCHES / "computer-asserts.patch")
     ran = ream("judge", wrong, "--config", "debug", "--verify-minutes", "1", "--json")

@@ -112,8 +112,6 @@ class WholeReach:
 
     def sentence(self) -> str:
         """What is changed, reached and left as it is, in one sentence."""
-        changed = len(self.changed)
-        said = [f"changes {changed:,} of {counted(self.nr_functions, 'hosted function')}"]
         more = [
             f"{verb} {len(its)}"
             for verb, its in (
@@ -123,8 +121,10 @@ class WholeReach:
             )
             if its
         ]
-        said[0] += f" ({', '.join(more)})" if more else ""
-        said = said if self.nr_functions else []
+        said = []
+        if self.nr_functions:
+            of = f"{len(self.changed):,} of {counted(self.nr_functions, 'hosted function')}"
+            said.append(f"changes {of}" + (f" ({', '.join(more)})" if more else ""))
         if self.reached:
             each = (f"{one.experiment} ({counted(len(one.rows), 'row')})" for one in self.reached)
             said.append(f"reaches {', '.join(each)}")

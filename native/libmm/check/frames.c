@@ -323,6 +323,17 @@ static bool is_beside_broken(struct page *page)
 	return false;
 }
 
+/* Not free, and nobody's that is known: the kernel's own, or lost. */
+static void check_other_frame(struct page *page)
+{
+	if (is_lost(page_folio(page)))
+		wrong("folio %#lx of users has %d references, and nothing has it: it is lost",
+		      page_to_pfn(page), page_ref_count(page));
+	else if (!page_ref_count(page) && !is_beside_broken(page))
+		wrong("frame %#lx has no reference and is in no free list: it is lost",
+		      page_to_pfn(page));
+}
+
 /* How many frames this one and those behind it are, of one kind. */
 static unsigned long check_frame(struct page *page)
 {
@@ -350,13 +361,8 @@ static unsigned long check_frame(struct page *page)
 		count_broken(page_folio(page));
 	else if (is_of_users(page_folio(page)))
 		check_folio(page_folio(page), nr);
-	else if (!page_has_type(page) && use != IS_TABLE && is_lost(page_folio(page)))
-		wrong("folio %#lx of users has %d references, and nothing has it: it is lost",
-		      page_to_pfn(page), page_ref_count(page));
-	else if (!page_ref_count(page) && !page_has_type(page) && use != IS_TABLE &&
-		 !is_beside_broken(page))
-		wrong("frame %#lx has no reference and is in no free list: it is lost",
-		      page_to_pfn(page));
+	else if (!page_has_type(page) && use != IS_TABLE)
+		check_other_frame(page);
 	return nr;
 }
 

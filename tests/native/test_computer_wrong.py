@@ -118,7 +118,7 @@ ORACLES = {
                 "is not in memory"),
     "mincore-unmapped": (OURS / "computer-mincore-unmapped.patch",
                          "file f 64K shmem\npwrite f[0]\np0 mmap a 16 f shared r\np0 mincore a",
-                         "mincore.. says that page 0x1 is in memory"),
+                         r"mincore\(\) says that page 0x[1-9a-f] is in memory"),
     "lost": (OURS / "computer-lost.patch",
              "p0 mmap a 4 anon private rw populate\np0 uffd_register a missing\np0 uffd_copy a",
              "nothing has it: it is lost"),

@@ -116,6 +116,33 @@ def test_an_allocation_that_is_tried_again_fails_if_several_in_a_row_do(computer
     assert returned("99 times=2") == 0
 
 
+@pytest.mark.parametrize(
+    ("step", "place", "is_interrupted"),
+    [
+        ("p0 move_pages a all node=1", 9, True),  # of which there are three for each page
+        ("reclaim 64", 4, True),
+        ("p0 mprotect a r", 999, False),  # which has fewer
+    ],
+)
+def test_a_step_is_interrupted_by_the_next_one(
+    computer: Computer, step: str, place: int, is_interrupted: bool
+) -> None:
+    text = "memory 512M 128M\ncpus 2\np0 mmap a 16 anon shared rw\np0 write a\np0 fork p1\n"
+    text += f"p1 run_on cpu=1\np1 read a\ninterrupt {place}\n{step}\np1 write a\np0 exit\n"
+    ran = Rig(computer).run(parse(text), shows=True)
+    assert not ran.alarms
+    assert ran.returned[10] == 16
+    met = {one["line"]: one["interrupted_by"] for one in ran.said if "interrupted_by" in one}
+    assert met == ({9: 10} if is_interrupted else {})
+    assert 9 in ran.returned
+
+
+def test_a_step_goes_on_if_the_one_that_interrupts_it_waits_for_it(computer: Computer) -> None:
+    text = "p0 mmap a 512 anon private rw\np0 write a\ninterrupt 1\np0 fork p1\np0 munmap a\n"
+    ran = Rig(computer).run(parse(text))
+    assert (ran.alarms, ran.returned[4], ran.returned[5]) == ((), 0, 0)
+
+
 def test_what_files_say_is_returned_where_it_is_one_number(computer: Computer) -> None:
     text = "p0 mmap a 4 anon private rw\np0 write a[0:3]\np0 mmap b 4 anon private rw populate\n"
     for asked in ("p0 call proc a x=1 y=1", "p0 call proc a x=1 y=2", "p0 call proc b x=1 y=3",

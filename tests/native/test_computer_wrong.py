@@ -24,11 +24,16 @@ ON_DISK = "file d 64K disk\np0 mmap a 16 d shared rw\np0 write a\n"
 FEW = "p0 mmap a 3 anon private rw\np0 write a\n"
 CLEARED = "swap 64M\n" + MAPPED + "p0 call clear_refs x=4\np0 write a[3:9]\n"
 POOL = "boot hugepages 4\n"
+MOVED = ("memory 512M 128M\ncpus 2\np0 mmap a 16 anon private rw\np0 write a\np0 fork p1\n"
+         "p0 run_on cpu=1\np0 read a\n")  # fmt: skip
 FREED = "set /proc/sys/vm/drop_caches 2"
 
 ORACLES = {
     "tlb": (EXPERIMENTS / "mremap" / "wrong" / "07-flush-of-nothing.patch",
             MAPPED + "p0 mremap a[0:8] b 8", "a flush is missing"),
+    "interrupted": (EXPERIMENTS / "mprotect" / "wrong" / "17-pending-flush-ignored.patch",
+                    MOVED + "interrupt 12\np1 move_pages a node=1 all\np0 mprotect a none",
+                    "which its VMA does not allow"),
     "tables": (EXPERIMENTS / "fork" / "wrong" / "41-page-table-bytes.patch",
                MAPPED, "its tables are counted as"),
     "free": (OURS / "computer-free.patch", MAPPED, "nr_free of order"),

@@ -25,6 +25,7 @@ from ream.program.coverage import Code
 from ream.program.explore import Corpus, mixed
 from ream.program.generate import generate
 from ream.program.kinds import Range
+from ream.program.meeting import met as meeting
 from ream.program.near import Near
 from ream.program.often import shapes_of_mixtures, some_often
 from ream.program.ran import Rig, Watched
@@ -50,6 +51,8 @@ SHORT_STEPS, SHORT_RANDOM = 8, 6
 """Steps of a short random program; one of so many short ones is random."""
 SHORT_FAILING = 3
 """One of so many short programs has an allocation that fails, while changed blocks are left."""
+SHORT_MEETING = 4
+"""In one of so many short programs, a step is interrupted by one of another process."""
 MOST_VARIED = 60
 """Longer programs are not varied."""
 SHORT_DIFFERING, MOST_SHORTENED = 20, 4
@@ -301,6 +304,8 @@ class Attempts(Iterator[Attempt]):
             else:
                 name = f"short seed {number}"
                 its = varied(dice, small(generate(number, SHORT_STEPS, weights)), weights)
+            if dice.randrange(SHORT_MEETING) == 0:
+                its = meeting(dice, its)
             yield Attempt(name, its)
 
     def _two(self, seed: int) -> Attempt:

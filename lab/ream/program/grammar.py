@@ -241,6 +241,7 @@ _FORMS = (
     Form("fail", process=False, operands={"nr": Number("NR")},
          options={"order": Option(Number("ORDER", 1, 9), default=0),
                   "times": Option(Number("NR", 1, 64), default=1)}),
+    Form("interrupt", process=False, operands={"nr": Number("NR")}),
     Form("mthp", process=False, operands={"orders": Words("SIZE,...|none", _FOLIOS)}),
     Form("release", process=False),
     Form("vmalloc", process=False, operands={"nr": _NR}),

@@ -40,18 +40,21 @@ def load_definitions(path: Path) -> Definitions:
 def lines(calls: Iterable[Call], definitions: Definitions, *, shows: bool = False) -> str:
     """Write calls as lines: that of the text, the step's name, and its arguments in order.
 
-    shows: VMAs and rss are reported after each line of the text. Raises BadUsage if the definitions
-    lack a step, or name other arguments than it has.
+    shows: VMAs and rss are reported after each line of the text, but not between two that meet.
+    Raises BadUsage if the definitions lack a step, or name other arguments than it has.
     """
-    written = []
+    written, hidden = [], 0
     for line, group in groupby(calls, key=attrgetter("line")):
         for call in group:
+            if call.name == "interrupt":
+                hidden = 2  # this one, and the one that is not done before the next
             if call.measured:
                 written.append(_line(line, "measure", {}, definitions))
             words = {name: f"={word}" for name, word in call.words.items()}
             written.append(_line(line, call.name, {**call.arguments, **words}, definitions))
-        if shows and line:
+        if shows and line and not hidden:
             written.append(_line(line, "spaces", {}, definitions))
+        hidden = max(0, hidden - 1)
     return "".join(f"{line}\n" for line in written)
 
 

@@ -107,7 +107,8 @@ def nr_nodes(program: Program) -> int:
 EFAULT, EOPNOTSUPP = -14, -95
 _NODE_STEPS = frozenset({"move_pages", "mbind", "set_mempolicy", "migrate_pages"})
 _RSS = frozenset({"anon", "file", "shmem", "swap"})
-_KERNEL_STEPS = ("reclaim", "compact", "hog", "vmalloc", "join", "pin", "fail")
+_KERNEL_STEPS = ("reclaim", "compact", "hog", "vmalloc", "join", "pin", "fail",
+                 "interrupt")  # fmt: skip
 """Steps that user space does not perform, and that change what is resident."""
 
 RULES = (

@@ -40,6 +40,8 @@ void may_fail(bool may)
 /* What our own steps allocate does not fail, nor does what must not. */
 static bool must_fail(gfp_t gfp, long order)
 {
+	if (gfp & __GFP_DIRECT_RECLAIM)
+		may_interrupt();
 	if (!is_entered || !fails || gfp & __GFP_NOFAIL || order < least_order)
 		return false;
 	if (fails > 1) {

@@ -264,6 +264,44 @@ static void check_entry(struct tlb_entry *entry, int cpu)
 	entry->mm = NULL;
 }
 
+/*
+ * Another step may have taken an entry away and not have flushed yet. Its page
+ * is still there, so what counts is what the process has been told: what it has
+ * unmapped is gone, what it has protected is protected, and a page that it has
+ * moved is not where it was.
+ */
+static void check_allowed(struct process *process, const struct tlb_entry *entry, int cpu)
+{
+	unsigned long address = entry->page << PAGE_SHIFT;
+	unsigned long is = translate(entry->mm, address).entry;
+	struct vm_area_struct *vma = vma_lookup(entry->mm, address);
+	bool writes = entry->entry & _PAGE_RW;
+
+	if (!vma || !(vma->vm_flags & VM_ACCESS_FLAGS) ||
+	    (writes && !(vma->vm_flags & VM_WRITE)))
+		wrong("CPU %d still translates %#lx by %#lx, which its VMA does not allow: a flush is missing",
+		      cpu, address, entry->entry);
+	else if (is & _PAGE_PRESENT && !((is ^ entry->entry) & PTE_PFN_MASK) && writes &&
+		 !(is & _PAGE_RW))
+		wrong("CPU %d still writes to %#lx by %#lx, the entry is %#lx: a flush is missing",
+		      cpu, address, entry->entry, is);
+	else if (!(is & _PAGE_PRESENT) && is_ram((entry->entry & PTE_PFN_MASK) >> PAGE_SHIFT))
+		check_words(process, address, __va(entry->entry & PTE_PFN_MASK));
+}
+
+void check_tlb_of(struct process *process)
+{
+	struct mm_struct *mm = mm_of(process);
+	unsigned long i;
+	int cpu;
+
+	drop_forgotten();
+	for_each_cpu(cpu, mm_cpumask(mm))
+		for (i = 0; tlb[cpu] && i < TLB_ENTRIES; i++)
+			if (tlb[cpu][i].mm == mm)
+				check_allowed(process, &tlb[cpu][i], cpu);
+}
+
 /* What a translation in a TLB allows, the tables must allow still. */
 void check_tlb(void)
 {

@@ -187,14 +187,24 @@ bool begin_again(void)
 
 static void wait_for_step(struct process *process)
 {
-	while (process->step &&
+	while (process->step && process != interrupted_process() &&
 	       ((process->has_events && (wait_for_others(0) || serve_event(process))) ||
 		wait_for_others(LONGEST_STEP_S * HZ) || end_migrations()))
 		;
 }
 
+void finish_interrupted(void)
+{
+	struct process *process = interrupted_process();
+
+	if (end_interrupt())
+		wait_for_step(process);
+}
+
 bool run_in_process(struct process *process, const struct step *step, const long *arguments)
 {
+	if (process == interrupted_process())
+		finish_interrupted();
 	if (process->step)
 		return false;
 	memcpy(process->arguments, arguments, sizeof(process->arguments));
@@ -208,19 +218,32 @@ bool run_in_process(struct process *process, const struct step *step, const long
 	return !process->step;
 }
 
-long run_in_helper(const struct step *step, long a, long b)
+struct process *begin_helper(void)
+{
+	end_helper();
+	return begin_first(helper) ? NULL : helper;
+}
+
+void end_helper(void)
 {
 	static const struct step last = { .name = "exit", .run = (void *)step_leave };
+	const long arguments[MOST_ARGUMENTS] = { };
+
+	if (helper->context)
+		run_in_process(helper, &last, arguments);
+}
+
+long run_in_helper(const struct step *step, long a, long b)
+{
 	const long arguments[MOST_ARGUMENTS] = { a, b };
 	long result;
 
-	if (begin_first(helper))
+	if (!begin_helper())
 		return -ENOMEM;
 	if (!run_in_process(helper, step, arguments))
 		give_up("%s sleeps for ever", step->name);
 	result = helper->result;
-	if (helper->context)
-		run_in_process(helper, &last, arguments);
+	end_helper();
 	return result;
 }
 

@@ -198,12 +198,71 @@ static bool is_of_process(const struct step *step)
 	return !strncmp(step->arguments, "process", strlen("process"));
 }
 
+/* What the first task does can be interrupted if another one does it in its place. */
+static bool may_be_of_helper(const struct step *step)
+{
+	static const char *const names[] = {
+		"reclaim", "compact", "vmalloc", "truncate", "fallocate", "pwrite", "pread",
+		"fadvise", "fsync",
+	};
+
+	return match_string(names, ARRAY_SIZE(names), step->name) >= 0;
+}
+
+/* That which does the step; NULL: the first task does. */
+static struct process *process_of_line(const struct line *line, bool is_interrupted)
+{
+	if (is_of_process(line->step))
+		return process_of(line->arguments[0]);
+	return is_interrupted && may_be_of_helper(line->step) ? begin_helper() : NULL;
+}
+
 #define STEP_BEGINS "{\"line\": %u, \"step\": \"%s\""
+
+static void report_done(const struct line *line, long result, u64 ns)
+{
+	report(STEP_BEGINS ", \"returned\": %ld, \"ns\": %llu, \"state\": \"%016llx\"}",
+	       line->number, line->step->name, result, ns, digest());
+}
+
+static void report_waiting(const struct line *line)
+{
+	report(STEP_BEGINS ", \"waits\": true}", line->number, line->step->name);
+}
+
+/* The line whose step is interrupted, and the process that does it; NULL: there is none. */
+static struct {
+	struct line line;
+	struct process *process;
+} interrupted;
+
+/* Behind the step that interrupts it, which may have waited until it was done. */
+static void end_interrupted_line(void)
+{
+	struct process *process = interrupted.process;
+
+	if (!process)
+		return;
+	interrupted.process = NULL;
+	if (interrupted_process() && is_of_process(now.step) && process_of(now.arguments[0]))
+		check_tlb_of(process_of(now.arguments[0]));
+	finish_interrupted();
+	settle();
+	if (process->step)
+		report_waiting(&interrupted.line);
+	else
+		report(STEP_BEGINS ", \"returned\": %ld, \"interrupted_by\": %u}",
+		       interrupted.line.number, interrupted.line.step->name, process->result,
+		       now.number);
+	end_helper();
+}
 
 static void run_line(bool is_checked)
 {
 	const bool is_measured = measures_next;
+	const bool is_to_stop = begin_interrupting();
 	u64 began_ns = host_now_ns();
+	struct process *process;
 	bool is_done = true;
 	struct timed least;
 	long result;
@@ -212,32 +271,37 @@ static void run_line(bool is_checked)
 	measures_next = false;
 	begin_failing();
 	least = begin_timed(is_measured);
-	if (is_of_process(now.step)) {
-		struct process *process = process_of(now.arguments[0]);
-
-		if (!process) {
-			report("{\"line\": %u, \"skipped\": \"there is no such process\"}",
-			       now.number);
-			return;
-		}
+	process = process_of_line(&now, is_to_stop);
+	if (process) {
 		is_done = run_in_process(process, now.step, now.arguments);
 		result = process->result;
+	} else if (is_of_process(now.step)) {
+		report("{\"line\": %u, \"skipped\": \"there is no such process\"}", now.number);
+		return;
 	} else {
 		end_migrations_later();
 		result = run_step(now.step, now.arguments);
 		resume_user_mode_work(NULL);
 	}
 	timed.is_on = false;
+	end_interrupting();
+	if (process && process == interrupted_process()) {
+		interrupted.line = now;
+		interrupted.process = process;
+		return;
+	}
+	if (process && !is_of_process(now.step))
+		end_helper();
+	end_interrupted_line();
 	if (now.step->run == (void *)step_migrating)
 		is_checked = false;
 	else
 		end_migrations();
 	settle();
 	if (is_done)
-		report(STEP_BEGINS ", \"returned\": %ld, \"ns\": %llu, \"state\": \"%016llx\"}",
-		       now.number, now.step->name, result, host_now_ns() - began_ns, digest());
+		report_done(&now, result, host_now_ns() - began_ns);
 	else
-		report(STEP_BEGINS ", \"waits\": true}", now.number, now.step->name);
+		report_waiting(&now);
 	if (is_measured && is_done)
 		report_timed(&least);
 	if (is_checked)
@@ -278,6 +342,7 @@ void run_program(const struct libmm_task *task)
 		if (task->checks == LIBMM_SOME)
 			check_tlb();
 	}
+	end_interrupted_line();
 	end_migrations();
 	if (task->checks >= LIBMM_LAST && !is_over())
 		check_everything();

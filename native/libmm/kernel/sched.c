@@ -14,8 +14,10 @@
 #include <linux/swait.h>
 #include <linux/wait.h>
 #include "hosted.h"
+#include "steps.h"
 
 #define MOST_SPINS 131072
+#define FEW_SPINS 4096
 #define SPIN_TICKS (HZ / 4)
 
 static LIST_HEAD(all_contexts);
@@ -113,7 +115,8 @@ static struct context *pick(void)
 
 	is_picking = true;
 	while (list_empty(&run_queue)) {
-		if (end_grace_period() || pass_to_next_event())
+		/* What is interrupted goes on if others wait for it. */
+		if (end_grace_period() || end_interrupt() || pass_to_next_event())
 			continue;
 		/* The first task is told, and goes on: see wait_for_others(). */
 		is_idle = true;
@@ -166,6 +169,9 @@ unsigned long nr_rescheds;
 /* A task that waits without sleeping: time passes, and others run. */
 static void note_spin(void)
 {
+	/* It may wait for the step that is interrupted. */
+	if (nr_since_switch >= FEW_SPINS && end_interrupt())
+		schedule();
 	if (++nr_since_switch < MOST_SPINS || system_state != SYSTEM_RUNNING)
 		return;
 	nr_spinning++;
@@ -178,6 +184,7 @@ int __cond_resched(void)
 	HOST_STUB("custom");
 	nr_rescheds++;
 	note_spin();
+	may_interrupt();
 	return 0;
 }
 

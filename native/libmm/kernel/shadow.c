@@ -414,6 +414,12 @@ static void check_page(struct process *process, unsigned long number)
 	compare(process, number, words[0], words[LAST_WORD / sizeof(u64)]);
 }
 
+void check_words(struct process *process, unsigned long address, const u64 *words)
+{
+	compare(process, (address - LIBMM_USER_ADDRESS) >> PAGE_SHIFT, words[0],
+		words[LAST_WORD / sizeof(u64)]);
+}
+
 void look_at_pages(struct process *process,
 		   void (*look)(struct process *process, struct vm_area_struct *vma,
 				unsigned long page))

@@ -89,11 +89,29 @@ void start_processes(void);
 bool begin_again(void);
 void end_processes(void);
 
-/* Have a process of its own do something, and end; its result. */
+/* One more process, which a program does not name; NULL: there is no memory for it. */
+struct process *begin_helper(void);
+void end_helper(void);
+
+/* Have it do something; its result. */
 long run_in_helper(const struct step *step, long a, long b);
 
 /* Whether it was done; a process may wait for another one's step instead. */
 bool run_in_process(struct process *process, const struct step *step, const long *arguments);
+
+/* --- interrupt.c ------------------------------------------------------- */
+
+/* Whether the step that begins now is to be interrupted. */
+bool begin_interrupting(void);
+void end_interrupting(void);	/* it is done, or interrupted */
+
+/* A place where the kernel may let other tasks run. */
+void may_interrupt(void);
+
+/* That whose step is interrupted; NULL: none is. It goes on; whether there was one. */
+struct process *interrupted_process(void);
+bool end_interrupt(void);
+void finish_interrupted(void);	/* and waits until its step is done */
 
 /* --- files.c ----------------------------------------------------------- */
 
@@ -224,6 +242,12 @@ void see_what_is_mapped(struct process *process, unsigned long page, unsigned lo
 /* Load from or store into a page as the process does; whether it may go on. */
 bool load_page(struct process *process, unsigned long page);
 bool store_page(struct process *process, unsigned long page, u64 value);
+
+/* What a process reads at an address if this is its page. */
+void check_words(struct process *process, unsigned long address, const u64 *words);
+
+/* By translations that CPUs still have when its step is done, while another one is not. */
+void check_tlb_of(struct process *process);
 
 /* Whatever is mapped now, without a fault, must hold what was written. */
 void check_contents(void);

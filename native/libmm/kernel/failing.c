@@ -37,6 +37,11 @@ void may_fail(bool may)
 	is_entered = may;
 }
 
+bool is_in_kernel(void)
+{
+	return is_entered;
+}
+
 /* What our own steps allocate does not fail, nor does what must not. */
 static bool must_fail(gfp_t gfp, long order)
 {

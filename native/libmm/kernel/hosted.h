@@ -171,6 +171,7 @@ void leave_kernel(void);
 /* failing.c: which step allocations of the kernel's functions may fail in. */
 void begin_failing(void);
 void may_fail(bool may);
+bool is_in_kernel(void);
 
 #define TIMED(call_) ({				\
 	enter_kernel();				\

@@ -19,22 +19,46 @@ long step_interrupt(long nr)
 	return 0;
 }
 
+/* Where tasks are preempted, locks look for it when they are released. */
+static void ask_all_cpus(void)
+{
+	const int here = smp_processor_id();
+	int cpu;
+
+	for_each_online_cpu(cpu) {
+		host_set_per_cpu(__per_cpu_offset[cpu]);
+		if (stops)
+			set_preempt_need_resched();
+		else
+			clear_preempt_need_resched();
+	}
+	host_set_per_cpu(__per_cpu_offset[here]);
+}
+
 bool begin_interrupting(void)
 {
 	stops = next_stops;
 	next_stops = 0;
+	if (stops && IS_ENABLED(CONFIG_PREEMPTION))
+		ask_all_cpus();
 	return stops;
 }
 
 void end_interrupting(void)
 {
 	stops = 0;
+	if (IS_ENABLED(CONFIG_PREEMPTION))
+		ask_all_cpus();
 }
 
 /* No lock is held that forbids it, and the task does not wait for something else. */
 static bool may_stop(void)
 {
-	return current_process() && !(preempt_count() & ~PREEMPT_NEED_RESCHED) &&
+#ifdef CONFIG_PREEMPT_RCU
+	if (current->rcu_read_lock_nesting)	/* grace periods end without a look at it */
+		return false;
+#endif
+	return is_in_kernel() && current_process() && !(preempt_count() & ~PREEMPT_NEED_RESCHED) &&
 	       READ_ONCE(current->__state) == TASK_RUNNING;
 }
 
@@ -51,6 +75,7 @@ void may_interrupt(void)
 		schedule();
 	}
 	__set_current_state(TASK_RUNNING);
+	may_fail(true);	/* which the other step has left */
 }
 
 struct process *interrupted_process(void)

@@ -188,6 +188,27 @@ int __cond_resched(void)
 	return 0;
 }
 
+#ifdef CONFIG_PREEMPTION
+/* A lock was released, and another task is to run. */
+asmlinkage __visible void preempt_schedule(void)
+{
+	HOST_STUB("custom");
+	may_interrupt();
+}
+
+/* arch/x86/entry/thunk.S: the caller keeps all its registers. */
+asm(".pushsection .text\n"
+    ".globl preempt_schedule_thunk\n"
+    "preempt_schedule_thunk:\n"
+    "push %rdi; push %rsi; push %rdx; push %rcx; push %rax\n"
+    "push %r8; push %r9; push %r10; push %r11\n"
+    "call preempt_schedule\n"
+    "pop %r11; pop %r10; pop %r9; pop %r8\n"
+    "pop %rax; pop %rcx; pop %rdx; pop %rsi; pop %rdi\n"
+    "ret\n"
+    ".popsection");
+#endif
+
 #if defined(CONFIG_PREEMPT_DYNAMIC) && defined(CONFIG_HAVE_PREEMPT_DYNAMIC_CALL)
 /* As boot has them where it is told nothing: preempt=voluntary. kernel/sched/core.c */
 DEFINE_STATIC_CALL(cond_resched, __cond_resched);

@@ -38,7 +38,8 @@ def test_a_program_has_as_many_steps_as_were_asked_for() -> None:
 
 def test_every_mixture_is_drawn_and_most_steps_are_known() -> None:
     seen = Counter(step.verb for seed in range(20) for step in generate(seed, 400))
-    assert set(FORMS) == set(seen)
+    # Steps of two processes meet in short programs alone: meeting.py.
+    assert set(FORMS) - {"interrupt"} == set(seen)
     assert seen["write"] > seen["exit"] > 10
 
 

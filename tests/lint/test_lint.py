@@ -157,6 +157,7 @@ NAMED_ALL_THE_SAME = {
             "drawn_spaces",
             "drawn_uffd",
             "drawn_vmas",
+            "meeting",
             "generate",
             "vary",
         )

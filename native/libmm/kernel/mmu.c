@@ -279,7 +279,7 @@ static void check_allowed(struct process *process, const struct tlb_entry *entry
 
 	if (!vma || !(vma->vm_flags & VM_ACCESS_FLAGS) ||
 	    (writes && !(vma->vm_flags & VM_WRITE)))
-		wrong("CPU %d still translates %#lx by %#lx, which its VMA does not allow: a flush is missing",
+		wrong("CPU %d still translates %#lx by %#lx, which its VMA does not allow",
 		      cpu, address, entry->entry);
 	else if (is & _PAGE_PRESENT && !((is ^ entry->entry) & PTE_PFN_MASK) && writes &&
 		 !(is & _PAGE_RW))

@@ -272,12 +272,13 @@ static void run_line(bool is_checked)
 	begin_failing();
 	least = begin_timed(is_measured);
 	process = process_of_line(&now, is_to_stop);
+	if (!process && is_of_process(now.step)) {
+		report("{\"line\": %u, \"skipped\": \"there is no such process\"}", now.number);
+		return;
+	}
 	if (process) {
 		is_done = run_in_process(process, now.step, now.arguments);
 		result = process->result;
-	} else if (is_of_process(now.step)) {
-		report("{\"line\": %u, \"skipped\": \"there is no such process\"}", now.number);
-		return;
 	} else {
 		end_migrations_later();
 		result = run_step(now.step, now.arguments);

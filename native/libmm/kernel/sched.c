@@ -198,15 +198,15 @@ asmlinkage __visible void preempt_schedule(void)
 
 /* arch/x86/entry/thunk.S: the caller keeps all its registers. */
 asm(".pushsection .text\n"
-    ".globl preempt_schedule_thunk\n"
-    "preempt_schedule_thunk:\n"
-    "push %rdi; push %rsi; push %rdx; push %rcx; push %rax\n"
-    "push %r8; push %r9; push %r10; push %r11\n"
-    "call preempt_schedule\n"
-    "pop %r11; pop %r10; pop %r9; pop %r8\n"
-    "pop %rax; pop %rcx; pop %rdx; pop %rsi; pop %rdi\n"
-    "ret\n"
-    ".popsection");
+	".globl preempt_schedule_thunk\n"
+	"preempt_schedule_thunk:\n"
+	"push %rdi; push %rsi; push %rdx; push %rcx; push %rax\n"
+	"push %r8; push %r9; push %r10; push %r11\n"
+	"call preempt_schedule\n"
+	"pop %r11; pop %r10; pop %r9; pop %r8\n"
+	"pop %rax; pop %rcx; pop %rdx; pop %rsi; pop %rdi\n"
+	"ret\n"
+	".popsection");
 #endif
 
 #if defined(CONFIG_PREEMPT_DYNAMIC) && defined(CONFIG_HAVE_PREEMPT_DYNAMIC_CALL)

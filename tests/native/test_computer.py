@@ -390,6 +390,50 @@ p0 pin b[175:178] write get
 boot movablecore 400M
 p0 call offline x=1
 """,
+    "the huge zero page is pinned, and given up by all": """
+p0 mmap a 512 anon private rw thp=always
+p0 pin a[0]
+p0 exit
+set /proc/sys/vm/drop_caches 2
+""",
+    "userfaultfd protects only the pages that are there": """
+p0 call uffd_present
+p0 mmap a 16 anon private rw
+p0 uffd_register a wp
+p0 write a[3]
+p0 uffd_wp a on
+p0 write a[2:5]
+p0 read a
+""",
+    "a file has a least order of folios, and none is to be had": """
+file b 4K blocks
+p0 mmap a 1 b shared r
+fail 1 order=1
+p0 read a[0]
+""",
+    "frames without a page are in memory, or not": """
+file i 4K frames
+p0 mmap a 1 i shared rw
+p0 mincore a[0]
+""",
+    "a page is mapped once, by a table that two mappings share": """
+boot hugepages 4
+file u 1G hugetlb
+p0 mmap v 262144 u shared rw noreserve
+p0 write v[0]
+p0 fork p1
+p1 call pagemap v[8:11]
+p0 exit
+p1 fork p2
+p2 mincore v[0]
+""",
+    "a broken page of the pool counts as resident, or not": """
+boot hugepages 4
+p0 mmap a 1 anon private rw hugetlb
+p0 write a[0]
+p0 madvise a[0] hwpoison
+p0 call proc x=1
+""",
     "a page that was freed while it was broken stays so": """
 p0 mmap a 512 anon private rw populate thp=always
 p0 pin a[313]

@@ -75,6 +75,10 @@ ORACLES = {
                   "swap 64M\n" + MAPPED + "p0 uffd_register a wp\np0 uffd_wp a on\n"
                   "p0 madvise a pageout\np0 read a",
                   "was protected by userfaultfd"),
+    "pinned": (EXPERIMENTS / "fork" / "wrong" / "01-pinned-first-page-for-all.patch",
+               HUGE + "p0 mprotect a[0] r\np0 mprotect a rw\np0 madvise a[5:9] dontfork\n"
+               "p0 fork p1\np0 madvise a[5:9] dofork\np0 pin a[6] write\np0 fork p2",
+               "is pinned and mapped, and exclusive to no process"),
     "device": (EXPERIMENTS / "fork" / "wrong" / "21-notifier-with-threads-only.patch",
                "p0 device\n" + MAPPED + "p0 fork p1", "a device still translates"),
     "soft-dirty": (OURS / "computer-soft-dirty.patch", CLEARED + "p0 madvise a pageout",

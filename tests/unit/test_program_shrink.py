@@ -18,7 +18,7 @@ def has(program: Program, *verbs: str) -> bool:
 
 
 def test_only_the_steps_on_which_a_failure_depends_are_left() -> None:
-    program = generate(16, 300)
+    program = generate(17, 300)
     assert has(program, "fork", "mremap", "reclaim")
     tried = 0
 

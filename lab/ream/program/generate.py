@@ -10,11 +10,11 @@ from collections.abc import Callable, Mapping
 
 from ream.program.drawing import FILE_PAGES, MOST_AREAS
 from ream.program.drawn_files import TO_SEAL
-from ream.program.drawn_kernel import NR_CPUS
+from ream.program.drawn_kernel import HOLES, NR_CPUS
 from ream.program.drawn_pool import GIGABYTE_PAGES, LARGEST
 from ream.program.drawn_spaces import ANON, NR_PROCESSES, SHARED, WRITABLE
 from ream.program.drawn_vmas import OF_DEVICES, Vmas
-from ream.program.kinds import Place, Range
+from ream.program.kinds import Place, Range, Value
 from ream.program.knobs import PARAMETERS
 from ream.program.scene import HUGE_PAGES
 from ream.program.step import Program
@@ -98,7 +98,7 @@ class Drawn(Vmas):
         if dice.randrange(2):
             self.add("device", 0)
         if dice.randrange(4) == 0:
-            self.add("call", 0, function="uffd_events")
+            self.add("call", 0, function=dice.choice(("uffd_events", "uffd_present")))
 
     def then(self, process: int, chosen: Range) -> None:
         """Go on with something that changes the entries of these pages."""
@@ -131,24 +131,44 @@ class Drawn(Vmas):
 
     def clear_soft_dirty(self, process: int) -> None:
         """From now on entries note what is written, and must keep it when they are changed."""
+        chosen = self.large(process)
         self.add("call", process, function="clear_refs", x=4)
-        chosen = self.range(process)
         self.add("write", process, area=self.part(chosen))
         self.then(process, chosen)
 
-    def share_in_part(self, process: int) -> None:
-        """A child gets some pages of a folio, while the others stay exclusive to its parent."""
+    def large(self, process: int) -> Range:
+        """Some pages; half of them are written, and folios of them are mapped by a table."""
+        if self.dice.randrange(2):
+            return self.range(process)
         chosen = self.range(process, huge=True)
         self.add("write", process, area=chosen)
-        self.fork_in_part(process, chosen)
+        self.by_table(process, chosen)
+        return chosen
+
+    def by_table(self, process: int, chosen: Range) -> None:
+        """Have the entries of a table map what one huge entry does, all in one VMA."""
+        first = Range(chosen.name, chosen.begin, (chosen.begin or 0) + 1)
+        for area, protection in ((first, "r"), (chosen, "rw")):
+            self.add("mprotect", process, area=area, protection=protection)
+
+    def share_in_part(self, process: int) -> None:
+        """A child gets some pages of a folio, while the others stay exclusive to its parent."""
+        chosen = self.large(process)
+        self.add("write", process, area=chosen)
+        part = self.fork_in_part(process, chosen)
+        if self.dice.randrange(3) == 0 and len(self.pinned) < MOST_PINS:
+            self.add("pin", process, "write", *self.maybe("longterm"), area=part)
+            self.pinned.append((process, part))
+            self.fork_surely(process)
         self.then(process, chosen)
 
-    def fork_in_part(self, process: int, chosen: Range) -> None:
-        """Fork without some of the pages."""
+    def fork_in_part(self, process: int, chosen: Range) -> Range:
+        """Fork without some of the pages, and return these."""
         part = self.part(chosen)
         self.add("madvise", process, area=part, advice="dontfork")
         self.fork_surely(process)
         self.add("madvise", process, area=part, advice="dofork")
+        return part
 
     def deform(self, process: int) -> None:
         """Folios that are not mapped as they were allocated, which a walk of entries meets then."""
@@ -206,18 +226,54 @@ class Drawn(Vmas):
 
     def age(self, process: int) -> None:
         """Some of the pages were used since all of them were last found to be."""
-        chosen = self.range(process)
-        self.add("madvise", process, area=chosen, advice="cold")
+        chosen = self.large(process)
+        if self.dice.randrange(2):
+            self.add("madvise", process, area=chosen, advice="cold")
+        else:
+            self.add("call", process, function="clear_refs", x=1)
         self.add("read", process, area=self.part(chosen))
         self.then(process, chosen)
 
     def split_entry(self, process: int) -> None:
         """A huge page that entries of a table map, all in one VMA."""
         chosen = self.range(process, huge=True)
-        first = Range(chosen.name, chosen.begin, (chosen.begin or 0) + 1)
-        for area, protection in ((first, "r"), (chosen, "rw")):
-            self.add("mprotect", process, area=area, protection=protection)
+        if self.dice.randrange(2):  # while a child has the huge entry
+            self.add("write", process, area=chosen)
+            self.fork_surely(process)
+        self.by_table(process, chosen)
         self.then(process, chosen)
+
+    def upgrade(self, process: int) -> None:
+        """Take rights away and give them back, when entries may become writable at once."""
+        chosen = self.range(process)
+        area = self.scene.spaces[process].pages(chosen)
+        kinds = self.states(process, area)
+        self.add("mprotect", process, area=chosen, protection=self.dice.choice(("r", "r", "none")))
+        part = self.dice.choice((chosen, self.part(chosen)))
+        protection = self.dice.choice(("rw", "rw", "rwx"))
+        self.add("mprotect", process, area=part, protection=protection)
+        if any(kinds) and self.dice.randrange(3):
+            self.add("write", process, area=self.part(part))
+        else:
+            self.then(process, chosen)
+
+    def window(self, process: int) -> None:
+        """Some pages of a file's huge folio, by entries that hardware alone makes dirty."""
+        huge = [one for one in ("h", "l") if one in self.scene.files]
+        if not huge or len(self.scene.spaces[process].areas) > MOST_AREAS - 2:
+            return self.access(process, "read")
+        name, nr = self.dice.choice(huge), 1 + self.dice.randrange(64)
+        whole, part = self.name(process), self.name(process)
+        shared: dict[str, Value | None] = {"sharing": "shared", "protection": "rw"}
+        self.add("mmap", process, name=whole, nr=HUGE_PAGES, source=Place(name, 0), **shared)
+        self.add("read", process, area=Range(whole))
+        begin = self.dice.randrange(HUGE_PAGES - nr)
+        self.add("mmap", process, name=part, nr=nr, source=Place(name, begin), **shared)
+        for its in (whole, part):
+            self.put(process, self.scene.spaces[process].areas[its], SHARED | WRITABLE)
+        self.add("read", process, area=Range(part))
+        self.add("write", process, area=self.part(Range(part, 0, nr)))
+        return self.then(process, Range(part, 0, nr))
 
     def split(self, process: int) -> None:
         """Large folios become smaller ones, while entries of all kinds may map them."""
@@ -248,19 +304,41 @@ class Drawn(Vmas):
         else:
             self.then(process, self.dice.choice((chosen, self.part(chosen))))
 
+    def compact_around(self, process: int) -> None:
+        """Compact memory with holes in which these pages must stay, or are in the way."""
+        chosen = self.range(process)
+        match self.dice.randrange(3):
+            case 0:
+                file = "/proc/sys/vm/compact_unevictable_allowed"
+                self.add("set", file=file, value=self.dice.choice("01"))
+                self.add("mlock", process, area=chosen)
+            case 1 if len(self.pinned) < MOST_PINS:
+                self.add("pin", process, "get", area=(part := self.part(chosen)))
+                self.pinned.append((process, part))
+            case _:
+                self.add("write", process, area=chosen)
+        self.add("hog", nr=self.dice.randrange(1000), every=self.dice.choice(HOLES))
+        self.add("compact")
+        self.is_hogged = True
+        self.then(process, chosen)
+
     def pin(self, process: int) -> None:
         chosen = self.range(process)
         first = self.part(chosen)
         area = self.scene.spaces[process].pages(first)
         if self.states(process, area)[0] & WRITABLE and len(self.pinned) < MOST_PINS:
             how = self.maybe("longterm") if self.dice.randrange(3) else ("get",)
-            self.add("pin", process, "write", *how, area=first)
+            writes = ("write",) if self.dice.randrange(4) else ()
+            self.add("pin", process, *writes, *how, area=first)
             self.pinned.append((process, first))
             match self.dice.randrange(3):
                 case 0:  # which what is pinned must not do
                     self.add("move_pages", process, area=chosen, node=self.dice.randrange(2))
                 case 1:
                     self.then(process, first)
+                case _:
+                    self.focus = chosen
+                    self.hint(process)
         elif self.pinned:
             process, first = self.pinned.pop(self.dice.randrange(len(self.pinned)))
             # Another area may have taken the name over.
@@ -316,6 +394,9 @@ _WEIGHTED: Mapping[str, tuple[int, _Mixture]] = {
     "split": (3, Drawn.split),
     "twins": (2, Drawn.twins),
     "split-entry": (3, Drawn.split_entry),
+    "upgrade": (2, Drawn.upgrade),
+    "window": (2, Drawn.window),
+    "compact-around": (2, Drawn.compact_around),
     "again": (4, Drawn.again),
     "device": (1, lambda drawn, process: drawn.add("device", process)),
     "mthp": (1, lambda drawn, _: drawn.mthp()),
@@ -349,7 +430,7 @@ _WEIGHTED: Mapping[str, tuple[int, _Mixture]] = {
 }
 _ON_ENTRIES = (
     *("mprotect", "mremap", "fork", "munmap", "dontneed", "free", "pageout", "cold"),
-    *("hint", "place", "uffd-wp", "read", "write", "mlock", "collapse"),
+    *("hint", "place", "uffd-wp", "read", "write", "mlock", "collapse", "pin", "upgrade"),
 )
 """Mixtures that change entries of the page table."""
 _WALKS = ("place", "migrating", "split", "pageout", "reclaim", "compact", "file", "collapse")

@@ -25,7 +25,7 @@ from ream.program.kinds import (
     Words,
 )
 
-PROTECTIONS = {"none": 0, "r": 1, "rw": 3, "rx": 5}
+PROTECTIONS = {"none": 0, "r": 1, "rw": 3, "rx": 5, "rwx": 7}
 """PROT_*: include/uapi/asm-generic/mman-common.h"""
 SHARINGS = {"shared": 1, "private": 2, "droppable": 8}
 """MAP_SHARED, MAP_PRIVATE and MAP_DROPPABLE."""

@@ -111,7 +111,8 @@ _STATES = {
     **dict.fromkeys(("read", "write", "uffd-wp", "split", "swap-in-part"), 3),
     **dict.fromkeys(("collapse", "break", "soft-dirty", "hint", "migrating", "pin", "mprotect"), 2),
     **dict.fromkeys(("willneed", "cold", "free", "dontneed", "write-same", "merge", "mlock",
-                     "munmap", "mremap", "share-in-part", "twins", "split-entry", "age",
+                     "munmap", "mremap", "share-in-part", "twins", "split-entry", "age", "window",
+                     "upgrade", "compact-around",
                      "reclaim", "swap", "compact", "hog", "mthp", "uffd-keep", "large-folios",
                      "fail-early", "compress", "wait", "write-one"), 1),
 }  # fmt: skip

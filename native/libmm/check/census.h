@@ -15,7 +15,7 @@
 /* What two kernels that do the same agree on, each as one number of all of it. */
 enum part {
 	PART_vmas, PART_rss, PART_contents, PART_entries, PART_counters, PART_events,
-	PART_reschedules, PART_flushes, NR_PARTS
+	PART_reschedules, PART_flushes, PART_compaction, PART_folios, NR_PARTS
 };
 
 enum frame_use { UNKNOWN, IN_BUDDY, IN_PCP, IS_TABLE };

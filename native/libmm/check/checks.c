@@ -50,8 +50,9 @@ static void report_parts(void)
 		[PART_vmas] = "vmas", [PART_rss] = "rss", [PART_contents] = "contents",
 		[PART_entries] = "entries", [PART_counters] = "counters", [PART_events] = "events",
 		[PART_reschedules] = "reschedules", [PART_flushes] = "flushes",
+		[PART_compaction] = "compaction", [PART_folios] = "folios",
 	};
-	char text[256];
+	char text[512];
 	int i, at = 0;
 
 	for (i = 0; i < NR_PARTS; i++)

@@ -213,6 +213,19 @@ static void note_events(void)
 	note(PART_flushes, nr_flushed_pages);
 }
 
+/* Where the next compaction begins, and whether it is put off. */
+static void note_compaction(const struct zone *zone)
+{
+	int mode;
+
+	for (mode = 0; mode < ASYNC_AND_SYNC; mode++)
+		note(PART_compaction, zone->compact_cached_migrate_pfn[mode]);
+	note(PART_compaction, zone->compact_cached_free_pfn);
+	note(PART_compaction, zone->compact_considered);
+	note(PART_compaction, zone->compact_defer_shift);
+	note(PART_compaction, zone->compact_order_failed);
+}
+
 /* Descriptors of frames, by who allocated their pages: boot, or who added memory since. */
 static void check_memmap(void)
 {
@@ -241,9 +254,12 @@ static void check_memmap(void)
 void check_counters(void)
 {
 	int node, group, order;
+	struct zone *zone;
 
 	for_each_online_node(node)
 		check_node(node);
+	for_each_populated_zone(zone)
+		note_compaction(zone);
 	sum_up_groups();
 	for (group = 1; group < MOST_GROUPS; group++)
 		check_group(group);

@@ -218,7 +218,8 @@ static void check_folio(struct folio *folio, unsigned long nr)
 	check_references(folio, nr);
 	if (folio_test_locked(folio))
 		wrong("folio %#lx is locked, and no step is under way", folio_pfn(folio));
-	if (!folio_test_lru(folio) && !is_page_of_device(&folio->page))
+	/* The huge zero page may have been given up while it is pinned. */
+	if (!folio_test_lru(folio) && !is_page_of_device(&folio->page) && folio->mapping)
 		wrong("folio %#lx is in no list of LRU, so it is never reclaimed",
 		      folio_pfn(folio));
 	check_clean(folio, nr);
@@ -366,16 +367,32 @@ static unsigned long check_frame(struct page *page)
 	return nr;
 }
 
+/* The owner of a pinned page never has it copied: the flag of Documentation/mm, FOLL_PIN. */
+static void check_pinned(struct page *page)
+{
+	struct folio *folio = page_folio(page);
+	bool is_huge = census.huge_mappings[frame_of(&folio->page)];
+
+	if (folio_test_anon(folio) && (is_huge || census.mappings[frame_of(page)]) &&
+	    !PageAnonExclusive(is_huge ? &folio->page : page))
+		wrong("frame %#lx is pinned and mapped, and exclusive to no process",
+		      page_to_pfn(page));
+}
+
 static void count_pins(void)
 {
 	unsigned int i;
 
 	for (i = 0; i < nr_most_pins(); i++) {
+		bool is_get;
 		long references;
-		struct page *page = pinned_page(i, &references);
+		struct page *page = pinned_page(i, &references, &is_get);
 
-		if (page && !is_zero_page(page))
-			refer(page_folio(page), references);
+		if (!page || is_zero_page(page))
+			continue;
+		refer(page_folio(page), references);
+		if (!is_get)
+			check_pinned(page);
 	}
 }
 

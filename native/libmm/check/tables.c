@@ -165,6 +165,16 @@ static void check_flags(struct vm_area_struct *vma, unsigned long address, unsig
 		wrong("%#lx is a page of a shadow stack by its bits: %#lx", address, entry);
 }
 
+/* What reclaim, migration and splits go by, in bits that an address of a page leaves free. */
+static unsigned long state_of(struct folio *folio)
+{
+	return folio_test_referenced(folio) | folio_test_active(folio) << 1 |
+	       folio_test_workingset(folio) << 2 | folio_test_dirty(folio) << 3 |
+	       folio_test_unevictable(folio) << 4 | folio_test_swapcache(folio) << 5 |
+	       (folio_test_large(folio) && folio_test_large_rmappable(folio)) << 6 |
+	       folio_order(folio) << 8;
+}
+
 /* A frame that an entry maps. Whether it is counted: not if it is by its frame alone. */
 static bool check_mapped(struct vm_area_struct *vma, unsigned long address, unsigned long pfn,
 			 bool is_writable, bool is_by_frame)
@@ -189,6 +199,7 @@ static bool check_mapped(struct vm_area_struct *vma, unsigned long address, unsi
 			wrong("%#lx maps the huge zero page, and is writable", address);
 		return false;
 	}
+	note(PART_folios, address | state_of(page_folio(page)));
 	if (folio_test_anon(page_folio(page)))
 		check_anonymous(vma, address, page, is_writable);
 	else

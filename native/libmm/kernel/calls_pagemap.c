@@ -79,6 +79,8 @@ static struct bits expected(struct vm_area_struct *vma, unsigned long address)
 			bits.set |= OF_FILE;
 		if (folio && is_mapped_once(&entry))
 			bits.set |= EXCLUSIVE;
+		if (folio && folio_test_hugetlb(folio) && !folio_test_anon(folio))
+			bits.any |= EXCLUSIVE;	/* processes may share the table */
 		if (!folio && entry.is_huge)	/* zeros, which may count as a file's */
 			bits.any |= OF_FILE | EXCLUSIVE;
 		break;

@@ -25,7 +25,7 @@ enum proc_file_name { MAPS, SMAPS, SMAPS_ROLLUP, NUMA_MAPS, STATUS, STATM };
 /**
  * struct sums - what the page table of a process has, in pages
  * @kind: That are counted, as mm_counter() has their kinds.
- * @broken: Of frames that are broken; whether they are resident is not specified.
+ * @broken, @broken_huge: Of frames that are broken; whether they are resident is not specified.
  * @swapped: Of the process's own that are in swap.
  * @swapped_of_files: Of files that are in swap, and not in the table.
  * @may_be_swapped: More of these, of which the process may have copies of its own.
@@ -34,7 +34,7 @@ enum proc_file_name { MAPS, SMAPS, SMAPS_ROLLUP, NUMA_MAPS, STATUS, STATM };
  */
 struct sums {
 	long kind[NR_MM_COUNTERS];
-	long broken;
+	long broken, broken_huge;
 	long swapped;
 	long swapped_of_files;
 	long may_be_swapped;
@@ -71,6 +71,7 @@ static void add_page(struct sums *sums, struct vm_area_struct *vma, unsigned lon
 
 	if (is_vm_hugetlb_page(vma)) {
 		sums->huge += folio && entry.state == IS_PRESENT;
+		sums->broken_huge += entry.state == IS_BROKEN;
 		if (folio && entry.state == IS_PRESENT && IS_ALIGNED(address, HPAGE_PMD_SIZE))
 			sums->on_node[folio_nid(folio)]++;
 		return;
@@ -164,6 +165,7 @@ static void expect_exactly(const char *file, const char *name, long pages)
 static void check_smaps(const char *file, const struct sums *sums)
 {
 	long swapped = sums->swapped + sums->swapped_of_files, rss = said("Rss:");
+	long huge = KIB(sums->huge) - said("Private_Hugetlb:");
 	long parts = said("Shared_Clean:") + said("Shared_Dirty:") + said("Private_Clean:") +
 		     said("Private_Dirty:");
 
@@ -171,7 +173,7 @@ static void check_smaps(const char *file, const struct sums *sums)
 	expect(file, "Anonymous:", KIB(sums->kind[MM_ANONPAGES]),
 	       KIB(sums->kind[MM_ANONPAGES] + sums->broken));
 	expect(file, "Swap:", KIB(swapped), KIB(swapped + sums->may_be_swapped));
-	expect_exactly(file, "Shared_Hugetlb:", sums->huge - (said("Private_Hugetlb:") >> 2));
+	expect(file, "Shared_Hugetlb:", huge, huge + KIB(sums->broken_huge));
 	if (parts != rss)
 		wrong("/proc/PID/%s says Rss: %ld kB, and its parts are %ld kB", file, rss, parts);
 	if (said("Pss:") > rss)

@@ -37,6 +37,11 @@ void may_fail(bool may)
 	is_entered = may;
 }
 
+bool fails_for_ever(void)
+{
+	return fails && least_order;
+}
+
 bool is_in_kernel(void)
 {
 	return is_entered;

@@ -170,6 +170,8 @@ void leave_kernel(void);
 
 /* failing.c: which step allocations of the kernel's functions may fail in. */
 void begin_failing(void);
+/* Large blocks are not to be had in the rest of this step. */
+bool fails_for_ever(void);
 void may_fail(bool may);
 bool is_in_kernel(void);
 

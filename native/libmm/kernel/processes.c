@@ -142,6 +142,7 @@ static struct context *new_process_task(struct process *process)
 	process->step = NULL;
 	process->uffd = -1;
 	process->has_events = false;
+	process->protects_present = false;
 	return context;
 }
 

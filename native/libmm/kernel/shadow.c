@@ -295,19 +295,21 @@ bool may_fault_for_ever(void)
 	unsigned long background, dirty;
 
 	global_dirty_limits(&background, &dirty);
-	return (background + dirty) / 2 < HPAGE_PMD_NR ||	/* dirty_freerun_ceiling() */
+	return fails_for_ever() ||	/* folios of some files have a least order */
+	       (background + dirty) / 2 < HPAGE_PMD_NR ||	/* dirty_freerun_ceiling() */
 	       global_zone_page_state(NR_FREE_PAGES) < computer.nr_frames / FEW_FREE_SHARE;
 }
 
 /*
- * Where the process has asked to be told of pages that are missing, it is by a
- * signal, as where no huge page is left, or a page is broken.
+ * Where the process has asked to be told of pages that are missing, or of writes, it is by
+ * a signal, as where no huge page is left, or a page is broken.
  */
 static bool may_lack_page(struct process *process, unsigned long number)
 {
 	struct vm_area_struct *vma = vma_lookup(mm_of(process), address_of_page(number));
 
 	return has_broken_pages || (vma && (userfaultfd_missing(vma) || userfaultfd_minor(vma) ||
+					    (process->protects_present && userfaultfd_wp(vma)) ||
 					    is_vm_hugetlb_page(vma)));
 }
 

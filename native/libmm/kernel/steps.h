@@ -55,6 +55,7 @@ void run_program(const struct libmm_task *task);
  * @is_killed: A signal has ended it.
  * @uffd: Its userfaultfd; negative: none yet.
  * @has_events: Which is told of changes of the address space, and read by serve_event().
+ * @protects_present: Which protects only pages that are there.
  * @device: That uses its memory.
  * @was_wiped: Some VMAs were its parent's, whose pages it did not get: VM_WIPEONFORK.
  */
@@ -67,7 +68,7 @@ struct process {
 	long result;
 	bool is_killed;
 	int uffd;
-	bool has_events;
+	bool has_events, protects_present;
 	struct mmu_notifier device;
 	bool was_wiped;
 };
@@ -272,8 +273,8 @@ static inline unsigned long address_of_page(unsigned long page)
 /* --- steps_place.c, steps_uffd.c: what else keeps pages ---------------- */
 
 unsigned int nr_most_pins(void);
-/* NULL: that pin is free. And how many references it has. */
-struct page *pinned_page(unsigned int number, long *references);
+/* NULL: that pin is free. And how many references it has, and whether they are only these. */
+struct page *pinned_page(unsigned int number, long *references, bool *is_get);
 
 /* Let go of what `migrating` holds; whether it held anything. */
 bool end_migrations(void);

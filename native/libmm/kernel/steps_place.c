@@ -129,10 +129,11 @@ static struct pin {
 	bool is_get;
 } pins[MOST_PINS];
 
-struct page *pinned_page(unsigned int number, long *references)
+struct page *pinned_page(unsigned int number, long *references, bool *is_get)
 {
 	struct page *page = pins[number].page;
 
+	*is_get = pins[number].is_get;
 	*references = page && (PageCompound(page) || pins[number].is_get) ?
 		      1 : GUP_PIN_COUNTING_BIAS;
 	return page;

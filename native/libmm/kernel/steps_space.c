@@ -307,8 +307,9 @@ static bool is_cached(unsigned long address, bool *is_known)
 	struct vm_area_struct *vma = vma_lookup(current->mm, address);
 	void *entry;
 
-	*is_known = true;
-	if (!vma->vm_file || is_vm_hugetlb_page(vma))
+	/* Of huge pages of a pool it depends on whether there is a table. */
+	*is_known = !is_vm_hugetlb_page(vma);
+	if (!vma->vm_file || !*is_known)
 		return false;
 	entry = xa_load(&vma->vm_file->f_mapping->i_pages, linear_page_index(vma, address));
 	*is_known = !xa_is_value(entry);
@@ -331,6 +332,9 @@ long step_mincore(long number, long page, long nr)
 
 		if (pte_none(entry))
 			has_to = is_cached(address, &is_known);
+		/* Frames without a page: some kernels look at their entries, some at the cache. */
+		if (vma_lookup(current->mm, address)->vm_flags & VM_PFNMAP)
+			is_known = false;
 		nr_resident += is_there;
 		if (is_known && is_there != has_to)
 			wrong("mincore() says that page %#lx is %sin memory", page + i,

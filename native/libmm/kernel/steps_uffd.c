@@ -70,6 +70,18 @@ static long control_some(struct process *process, unsigned int command, void *ar
 
 /* --- what the monitor of an address space reads ------------------------ */
 
+/* Only pages that are there are protected, and a write to one ends in a signal. */
+long call_uffd_present(long start, long bytes, long unused, long unused2)
+{
+	struct process *process = current_process();
+
+	if (process->uffd >= 0)
+		return -EBUSY;
+	process->protects_present = true;
+	return open_uffd(process, FEATURES & ~(UFFD_FEATURE_WP_ASYNC |
+					       UFFD_FEATURE_WP_UNPOPULATED));
+}
+
 /* From now on the process waits until its userfaultfd was read when it changes mappings. */
 long call_uffd_events(long start, long bytes, long unused, long unused2)
 {
@@ -151,7 +163,6 @@ long step_uffd_wp(long number, long page, long nr, long protects)
 	if (!protects)
 		end_uffd_wp(current_process(), page, nr);
 	error = control(current_process(), UFFDIO_WRITEPROTECT, &its);
-	/* Pages without an entry, too: UFFD_FEATURE_WP_UNPOPULATED. */
 	if (protects && !error)
 		see_uffd_wp(current_process(), page, nr);
 	return error;

@@ -24,6 +24,7 @@ struct entry {
 
 static struct entry *entries;	/* by address, ascending */
 static size_t nr_entries;
+static size_t *order, nr_met;	/* those that were met, first ones first */
 
 static void make_writable(void)
 {
@@ -59,6 +60,9 @@ void reach_read(const char *path)
 	if (!feof(file) || !nr_entries)
 		die(RUNNER_USAGE, "%s: function %zu is not understood", path, nr_entries + 1);
 	fclose(file);
+	order = calloc(nr_entries, sizeof(*order));
+	if (!order)
+		die(RUNNER_NO_RESOURCE, "no memory for the list of functions");
 	make_writable();
 }
 
@@ -95,7 +99,8 @@ bool reach_meet(void *context)
 	}
 	if (low == nr_entries || entries[low].at != at)
 		return false;
-	entries[low].met = true;
+	if (!__atomic_exchange_n(&entries[low].met, true, __ATOMIC_RELAXED))
+		order[__atomic_fetch_add(&nr_met, 1, __ATOMIC_RELAXED)] = low;
 	put(at, entries[low].was);
 	*pc = (unsigned long)at;
 	return true;
@@ -106,12 +111,11 @@ void reach_print(const char *row)
 	const char *comma = "";
 
 	printf("{\"row\": \"%s\", \"met\": [", row);
-	for (size_t i = 0; i < nr_entries; i++) {
-		if (!entries[i].met)
-			continue;
-		printf("%s%zu", comma, i);
+	for (size_t i = 0; i < nr_met; i++) {
+		printf("%s%zu", comma, order[i]);
 		comma = ", ";
-		entries[i].met = false;
+		entries[order[i]].met = false;
 	}
+	nr_met = 0;
 	puts("]}");
 }

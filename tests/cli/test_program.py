@@ -51,6 +51,21 @@ def test_what_a_wrong_patch_does_is_shown_by_few_steps(ream) -> None:
     assert len([step for step in steps if not step.startswith("WRONG")]) <= 15
 
 
+def test_a_trace_names_what_each_step_enters_in_its_order(ream) -> None:
+    text = "p0 mmap a 4 anon private rw\np0 write a\np0 fork p1\np0 mprotect a r\n"
+    its = json.loads(ream("program", "-", "--trace", "--json", fed=text).out)["trace"]
+    _, write, fork, protect = (one["functions"] for one in its)
+    assert [one["line"] for one in its] == [1, 2, 3, 4]
+    entered = ("handle_mm_fault", "do_anonymous_page", "folio_add_new_anon_rmap")
+    assert sorted(map(write.index, entered)) == list(map(write.index, entered))
+    assert "copy_page_range" in fork
+    assert "copy_page_range" not in protect
+    assert protect.index("mprotect_fixup") < protect.index("change_protection")
+    said = ream("program", "-", "--trace", fed=text).out.splitlines()
+    assert said[0] == "p0 mmap a 4 anon private rw"
+    assert "nothing is wrong" in said[-1]
+
+
 def test_a_difference_from_the_base_is_the_last_line_and_has_a_status(ream) -> None:
     words = ("program", "-", "--against-base", "--series", str(NO_RESCHEDULING))
     moved = "memory 512M 256M\np0 mmap a 512 anon private rw thp=always\np0 write a\n"

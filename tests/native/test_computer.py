@@ -427,6 +427,43 @@ p0 exit
 p1 fork p2
 p2 mincore v[0]
 """,
+    "pages are in the memory of a device, and come back by faults": """
+p0 mmap a 16 anon private rw
+p0 write a[0:12]
+p0 call to_device a
+p0 fork p1
+p0 call proc x=1
+p0 call pagemap a
+p0 mincore a
+p0 read a
+p1 write a[3]
+p1 mprotect a r
+p1 move_pages a node=0
+p0 call to_device a[2:9]
+p0 mremap a b 16
+p1 exit
+p0 munmap b[4]
+""",
+    "a page that KSM merged does not come back where rmap does not find its mapping": """
+p0 mmap a 4 anon private rw
+p0 write a[2:4] same=1
+p0 madvise a[2:4] mergeable
+set /sys/kernel/mm/ksm/run 1
+wait 1s
+p0 call to_device a[3]
+p0 mremap a[3] b 1
+p0 read a[2]
+""",
+    "a write to a page that was in the memory of a device need not be noted": """
+p0 mmap a 2 anon private rw
+p0 write a[0]
+p0 call clear_refs x=4
+p0 call to_device a
+p0 write a
+p0 call to_device a
+p0 call clear_refs x=4
+p0 write a
+""",
     "a broken page of the pool counts as resident, or not": """
 boot hugepages 4
 p0 mmap a 1 anon private rw hugetlb

@@ -79,6 +79,8 @@ ORACLES = {
                HUGE + "p0 mprotect a[0] r\np0 mprotect a rw\np0 madvise a[5:9] dontfork\n"
                "p0 fork p1\np0 madvise a[5:9] dofork\np0 pin a[6] write\np0 fork p2",
                "is pinned and mapped, and exclusive to no process"),
+    "private": (OURS / "computer-private.patch", FEW + "p0 call to_device a\np0 mprotect a r",
+                "names a page of a device as writable in a VMA that is not"),
     "device": (EXPERIMENTS / "fork" / "wrong" / "21-notifier-with-threads-only.patch",
                "p0 device\n" + MAPPED + "p0 fork p1", "a device still translates"),
     "soft-dirty": (OURS / "computer-soft-dirty.patch", CLEARED + "p0 madvise a pageout",

@@ -33,14 +33,14 @@ class Rig:
 
     def run_covered(
         self, program: Program, blocks: Path, checks: Checks, *, only_measured: bool = False
-    ) -> tuple[Ran, frozenset[int]]:
+    ) -> tuple[Ran, tuple[int, ...]]:
         del checks
         assert not only_measured
         assert blocks.is_file()
         verbs = {step.verb for step in program}
         if "vmalloc" in verbs:
             raise ReamError("vmalloc() is not hosted")
-        met = frozenset(number for number, verb in enumerate(VERBS) if verb in verbs)
+        met = tuple(number for number, verb in enumerate(VERBS) if verb in verbs)
         wrong = [step.line for step in program if step.verb == "uffd_poison"]
         alarms = tuple((line, "a page is lost") for line in wrong)
         return Ran(alarms, digest=f"{len(program):04x}"), met

@@ -6,6 +6,7 @@ import secrets
 import sys
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from textwrap import fill
 from typing import TYPE_CHECKING, Annotated, Self
 
 import typer
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from ream.kernel.source import Tree
     from ream.program.compare import Difference
     from ream.program.ran import Ran, Rig
-    from ream.program.step import Program
+    from ream.program.step import Program, Step
 
 ConfigOption = Annotated[
     str | None,
@@ -44,6 +45,7 @@ ConfigOption = Annotated[
 
 RANDOM_STEPS = 300
 SHRINK_S = 30.0
+COLUMNS, INDENT = 99, "    "
 MOST_ALARMS = 5
 """So many are printed."""
 
@@ -76,6 +78,9 @@ def run_program(
             "--shrink", metavar="S", min=0, help="Seconds to look for a shorter wrong program."
         ),
     ] = SHRINK_S,
+    trace: Annotated[
+        bool, typer.Option("--trace", help="Print the functions of mm/ that each step enters.")
+    ] = False,
     live: Annotated[
         bool,
         typer.Option("--live", help="Compare with the running kernel, by the same system calls."),
@@ -153,7 +158,8 @@ def run_program(
         found = {} if ran.is_wrong else _compared(program, ran, source, (live, guest))
         if against_base:
             differs, words = beside_base(program, ran, source)
-    _print(program, ran, found, differs, words, as_json=as_json)
+        entered = _entered(rig, program) if trace else []
+    _print(program, ran, found, differs, words, entered, as_json=as_json)
     if ran.is_wrong or any(not one.why for its in found.values() for one in its):
         raise typer.Exit(VerificationFailed.exit_code)
     if differs:
@@ -250,6 +256,15 @@ def _hidden(program: "Program", ran: "Ran", source: Source, *, withhold: bool) -
     return hidden
 
 
+def _entered(rig: "Rig", program: "Program") -> "list[tuple[Step, tuple[str, ...]]]":
+    """Each step, and the functions that it enters."""
+    from ream.program.coverage import Code  # noqa: PLC0415
+    from ream.program.ran import computer_folder  # noqa: PLC0415
+    from ream.program.trace import traced  # noqa: PLC0415
+
+    return list(traced(rig, Code(rig.computer, computer_folder()), program))
+
+
 def _compared(
     program: "Program", ran: "Ran", source: Source, asked: tuple[bool, bool]
 ) -> "dict[str, list[Difference]]":
@@ -281,6 +296,7 @@ def _print(
     found: "dict[str, list[Difference]]",
     differs: tuple[int, str] | None,
     words: str,
+    entered: "list[tuple[Step, tuple[str, ...]]]",
     *,
     as_json: bool,
 ) -> None:
@@ -290,6 +306,8 @@ def _print(
         returned = {f"{at}": it for at, it in ran.returned.items()}
         different = {where: [asdict(one) for one in them] for where, them in found.items()}
         its |= {"digest": ran.digest, "returned": returned, "differences": different}
+        if entered:
+            its["trace"] = [{"line": step.line, "functions": them} for step, them in entered]
         if differs:
             its["differs"] = {"line": differs[0], "part": differs[1]}
         print(json.dumps(its))
@@ -297,6 +315,9 @@ def _print(
     from ream.program.entries import decoded  # noqa: PLC0415
     from ream.program.ran import place  # noqa: PLC0415
 
+    for step, functions in entered:
+        print(step)
+        print(fill(" ".join(functions), COLUMNS, initial_indent=INDENT, subsequent_indent=INDENT))
     if not ran.is_wrong:
         print(f"{len(program)} steps, nothing is wrong; digest of memory at the end {ran.digest}")
         for where, them in found.items():

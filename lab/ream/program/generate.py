@@ -123,6 +123,12 @@ class Drawn(Vmas):
         self.add("migrating", process, area=chosen)
         self.then(process, chosen)
 
+    def on_device(self, process: int) -> None:
+        """Pages are in the memory of a device."""
+        chosen = self.range(process)
+        self.add("call", process, function="to_device", area=chosen)
+        self.then(process, chosen)
+
     def hint(self, process: int) -> None:
         """Faults are to show who uses pages."""
         chosen = self.range(process)
@@ -386,6 +392,7 @@ _WEIGHTED: Mapping[str, tuple[int, _Mixture]] = {
     "place": (8, Drawn.place),
     "pin": (4, Drawn.pin),
     "migrating": (3, Drawn.migrating),
+    "on-device": (2, Drawn.on_device),
     "hint": (4, Drawn.hint),
     "soft-dirty": (3, Drawn.clear_soft_dirty),
     "share-in-part": (4, Drawn.share_in_part),

@@ -264,6 +264,7 @@ CALLS_ON_PAGES: Mapping[str, tuple[str, str]] = {
     "split": ("0 0 2 3 5", "0"),
     "hmm": ("0 1", "0"),
     "migrate_vma": ("0", "0"),
+    "to_device": ("0", "0"),
     "unreadable": ("0", "0"),
     "pagemap": ("0", "0"),
     "pagemap_scan": ("0 2 16 128", "0 0 1 2 3"),

@@ -64,7 +64,7 @@ def _may_stop(step: Step) -> bool:
 def _shared(dice: random.Random, scene: Scene, process: int | None) -> Iterator[Step]:
     """Fork until there are a few processes, now and then more than one other."""
     parent = process if process in scene.spaces else min(scene.spaces)
-    wanted = 1 + min(_MOST_SHARING, 1 + dice.randrange(_MOST_SHARING))
+    wanted = 2 + dice.randrange(_MOST_SHARING)
     free = [one for one in range(NR_PROCESSES) if one not in scene.spaces]
     for child in free[: max(0, wanted - len(scene.spaces))]:
         step = new_step("fork", parent, child=child)

@@ -164,17 +164,20 @@ class Rig:
 
     def run_covered(
         self, program: Program, blocks: Path, checks: Checks, *, only_measured: bool = False
-    ) -> tuple[Ran, frozenset[int]]:
-        """Run a program, and say which of the blocks that a file lists it meets; as run()."""
+    ) -> tuple[Ran, tuple[int, ...]]:
+        """Run a program, and say which of the blocks that a file lists it meets; as run().
+
+        What is met first comes first.
+        """
         wanted = lines(resolve(numbered(program)), self._definitions)
         try:
             code, said = self.computer.report(
                 wanted, checks=checks, blocks=blocks, only_measured=only_measured
             )
         except StillRunning:
-            return Ran(((0, HANGS),)), frozenset()
+            return Ran(((0, HANGS),)), ()
         met = said.pop()["met"] if said and "met" in said[-1] else ()
-        return self._ran(code, said), frozenset(met)
+        return self._ran(code, said), tuple(met)
 
     def _ran(self, code: int, said: Sequence[Mapping[str, Any]]) -> Ran:
         alarms = [(one["line"], one["alarm"]) for one in said if "alarm" in one]
@@ -254,10 +257,15 @@ class Watched:
 
     def run(self, program: Program, checks: Checks) -> tuple[Ran, frozenset[int]]:
         """What a program does, and the numbers of the blocks that it meets; as Rig.run()."""
+        ran, met = self.in_order(program, checks)
+        return ran, frozenset(met)
+
+    def in_order(self, program: Program, checks: Checks) -> tuple[Ran, tuple[int, ...]]:
+        """What a program does, and the blocks that it meets, first ones first; as Rig.run()."""
         if not self._numbers:
-            return self.rig.run(program, checks), frozenset()
+            return self.rig.run(program, checks), ()
         ran, met = self.rig.run_covered(program, self._file, checks, **self._its)
-        return ran, frozenset(self._numbers[at] for at in met)
+        return ran, tuple(self._numbers[at] for at in met)
 
 
 def shortest(

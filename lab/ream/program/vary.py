@@ -112,7 +112,7 @@ _STATES = {
     **dict.fromkeys(("collapse", "break", "soft-dirty", "hint", "migrating", "pin", "mprotect"), 2),
     **dict.fromkeys(("willneed", "cold", "free", "dontneed", "write-same", "merge", "mlock",
                      "munmap", "mremap", "share-in-part", "twins", "split-entry", "age", "window",
-                     "upgrade", "compact-around",
+                     "upgrade", "compact-around", "on-device",
                      "reclaim", "swap", "compact", "hog", "mthp", "uffd-keep", "large-folios",
                      "fail-early", "compress", "wait", "write-one"), 1),
 }  # fmt: skip

@@ -4,13 +4,14 @@
 #include "census.h"
 #include "checks.h"
 #include "hosted.h"
+#include "private.h"
 #include "steps.h"
 
 struct census census;
 
 static void make_room(void)
 {
-	unsigned long frames = computer.nr_frames;
+	unsigned long frames = first_private() + NR_PRIVATE - LIBMM_FIRST_PFN;
 
 	census.use = host_alloc(frames);
 	census.references = host_alloc(frames * sizeof(u32));
@@ -24,7 +25,7 @@ static void make_room(void)
 
 void begin_census(void)
 {
-	unsigned long frames = computer.nr_frames;
+	unsigned long frames = first_private() + NR_PRIVATE - LIBMM_FIRST_PFN;
 
 	if (!census.use)
 		make_room();

@@ -10,6 +10,7 @@
 #include "checks.h"
 #include "groups.h"
 #include "hosted.h"
+#include "private.h"
 #include "steps.h"
 
 #define MOST_KERNEL_PAGES 8192	/* of a group: objects and tables, and what CPUs have taken ahead */
@@ -240,6 +241,8 @@ static void check_memmap(void)
 
 		if (early_section(section))
 			boot += of_section;
+		else if (present_section(section) && number == pfn_to_section_nr(first_private()))
+			added += PFN_UP(NR_PRIVATE * sizeof(struct page));
 		else if (present_section(section))
 			added += of_section;
 	}

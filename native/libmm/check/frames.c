@@ -12,6 +12,7 @@
 #include "devices.h"
 #include "groups.h"
 #include "hosted.h"
+#include "private.h"
 #include "steps.h"
 #include "trees.h"
 
@@ -396,12 +397,28 @@ static void count_pins(void)
 	}
 }
 
+/* Of the memory of a device, which no list has. */
+static void check_private(struct page *page)
+{
+	struct folio *folio = page_folio(page);
+	const int group = group_of(folio);
+
+	if (page_ref_count(page) != census.references[frame_of(page)])
+		wrong("page %#lx of a device: _refcount is %d, and %u references are known",
+		      page_to_pfn(page), page_ref_count(page), census.references[frame_of(page)]);
+	count(folio, group, NR_ANON_MAPPED, check_mapcounts(folio, 1));
+	census.charged[group]++;
+}
+
 void check_frames(void)
 {
-	unsigned long frame = 0;
+	unsigned long frame = 0, pfn;
 
 	nr_checks++;
 	count_pins();
 	while (frame < computer.nr_frames)
 		frame += check_frame(pfn_to_page(LIBMM_FIRST_PFN + frame));
+	for (pfn = first_private(); is_private(pfn); pfn++)
+		if (is_taken_private(pfn))
+			check_private(pfn_to_page(pfn));
 }

@@ -11,6 +11,7 @@
 #include "census.h"
 #include "devices.h"
 #include "hosted.h"
+#include "private.h"
 #include "steps.h"
 #include "trees.h"
 
@@ -209,6 +210,30 @@ static bool check_mapped(struct vm_area_struct *vma, unsigned long address, unsi
 
 /* --- entries ----------------------------------------------------------- */
 
+/* An entry of a page that is in a device's memory. */
+static void count_private(struct space *space, struct vm_area_struct *vma, unsigned long address,
+			  pte_t pte)
+{
+	softleaf_t entry = softleaf_from_pte(pte);
+	bool is_writable = softleaf_is_device_private_write(entry);
+	unsigned long pfn = softleaf_to_pfn(entry);
+	struct page *page = pfn_to_page(pfn);
+
+	if (!is_private(pfn) || !is_taken_private(pfn)) {
+		wrong("%#lx names page %#lx of a device, which has no such page", address, pfn);
+		return;
+	}
+	if (is_writable && !(vma->vm_flags & VM_WRITE))
+		wrong("%#lx names a page of a device as writable in a VMA that is not", address);
+	if (is_writable && pte_swp_uffd(pte))
+		wrong("%#lx names a page of a device as writable, and is protected for userfaultfd",
+		      address);
+	check_anonymous(vma, address, page, is_writable);
+	census.mappings[frame_of(page)]++;
+	refer(page_folio(page), 1);
+	space->rss[MM_ANONPAGES]++;
+}
+
 static void count_swap(struct space *space, struct vm_area_struct *vma, unsigned long address,
 		       pte_t pte)
 {
@@ -223,6 +248,10 @@ static void count_swap(struct space *space, struct vm_area_struct *vma, unsigned
 	}
 	if (softleaf_is_hwpoison(entry))
 		return;
+	if (softleaf_is_device_private(entry)) {
+		count_private(space, vma, address, pte);
+		return;
+	}
 	if (!softleaf_is_swap(entry)) {
 		wrong("%#lx still has %#lx, which a step must not leave", address, pte_val(pte));
 		return;

@@ -10,7 +10,7 @@
 #define PAGE_BYTES (1UL << LIBMM_PAGE_SHIFT)
 #define DESCRIPTOR_BYTES 64UL	/* of struct page */
 #define HUGE_BYTES (2UL << 20)	/* LIBMM_FIRST_PFN has its descriptor at such an address */
-#define DESCRIPTOR_PAGES_BEHIND 32768UL	/* descriptors of the end of a last section */
+#define DESCRIPTOR_PAGES_BEHIND 65536UL	/* of the end of a last section, and one of a device */
 
 static int ram_fd;
 static unsigned long ram_bytes;

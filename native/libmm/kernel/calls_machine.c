@@ -3,7 +3,6 @@
 #include <linux/highmem.h>
 #include <linux/hmm.h>
 #include <linux/mempolicy.h>
-#include <linux/migrate.h>
 #include <linux/mm.h>
 #include <linux/mmu_notifier.h>
 #include <linux/pagemap.h>
@@ -112,72 +111,6 @@ long call_hmm(long start, long bytes, long writes, long unused)
 	mmap_read_unlock(current->mm);
 	mmu_interval_notifier_remove(&notifier);
 	return error;
-}
-
-/* The device's driver copies pages to others, which may be memory as any. */
-static void copy_for_device(struct migrate_vma *its)
-{
-	unsigned long i;
-
-	for (i = 0; i < its->npages; i++) {
-		struct page *from = migrate_pfn_to_page(its->src[i]), *to;
-
-		its->dst[i] = 0;
-		if (!(its->src[i] & MIGRATE_PFN_MIGRATE))
-			continue;
-		to = alloc_page(GFP_HIGHUSER_MOVABLE);
-		if (!to)
-			continue;
-		lock_page(to);
-		if (from)
-			copy_highpage(to, from);
-		else
-			clear_highpage(to);
-		its->dst[i] = migrate_pfn(page_to_pfn(to));
-	}
-}
-
-/*
- * Entries of the zero page are filled as those that are missing, which ends a
- * protection by userfaultfd, and a large folio of zeros becomes such entries.
- */
-static void see_zeros_filled(long start, long bytes)
-{
-	long at;
-
-	for (at = start; at < start + bytes; at += PAGE_SIZE) {
-		pte_t pte = __pte(translate(current->mm, at).entry);
-
-		if (pte_present(pte) && (!is_ram(pte_pfn(pte)) ||
-					 folio_test_large(page_folio(pfn_to_page(pte_pfn(pte))))))
-			end_uffd_wp(current_process(), (at - LIBMM_USER_ADDRESS) >> PAGE_SHIFT, 1);
-	}
-}
-
-long call_migrate_vma(long start, long bytes, long unused, long unused2)
-{
-	static unsigned long from[MOST_PAGES], to[MOST_PAGES];
-	struct migrate_vma its = {
-		.src = from, .dst = to, .start = start, .flags = MIGRATE_VMA_SELECT_SYSTEM,
-	};
-	long error = -EFAULT;
-
-	see_zeros_filled(start, bytes);
-	mmap_read_lock(current->mm);
-	its.vma = vma_lookup(current->mm, start);
-	/* No others, as Documentation/mm/hmm.rst has it. */
-	if (its.vma && vma_is_anonymous(its.vma)) {
-		its.end = min_t(unsigned long, its.vma->vm_end,
-				start + min(bytes, MOST_PAGES << PAGE_SHIFT));
-		error = migrate_vma_setup(&its);
-	}
-	if (!error) {
-		copy_for_device(&its);
-		migrate_vma_pages(&its);
-		migrate_vma_finalize(&its);
-	}
-	mmap_read_unlock(current->mm);
-	return error ?: its.cpages;
 }
 
 /* --- which CPU uses a page --------------------------------------------- */

@@ -225,7 +225,7 @@ long call_pagemap_scan(long start, long bytes, long categories, long flags)
 
 /*
  * From now on writes to a page are noticed. An entry by which a device may
- * write stays as it is: pte_is_pinned().
+ * write stays as it is: pte_is_pinned(), and that of a page in its memory.
  */
 static void follow_page(struct process *process, struct vm_area_struct *vma, unsigned long page)
 {
@@ -234,6 +234,7 @@ static void follow_page(struct process *process, struct vm_area_struct *vma, uns
 
 	process->pages[page].is_written = false;
 	process->pages[page].is_followed =
+		entry.state != IS_PRIVATE &&
 		!(entry.is_writable && folio && folio_maybe_dma_pinned(folio));
 }
 

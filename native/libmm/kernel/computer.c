@@ -273,7 +273,7 @@ static void __init declare_memory(void)
 	max_pfn = pfn;
 	max_low_pfn = pfn;
 	max_pfn_mapped = pfn;
-	physmem_end = PFN_PHYS(pfn);
+	physmem_end = PFN_PHYS(ALIGN(pfn, PAGES_PER_SECTION) + PAGES_PER_SECTION) - 1;
 	high_memory = __va(PFN_PHYS(pfn) - 1) + 1;
 	memblock_set_current_limit(PFN_PHYS(pfn));
 	if (cma_declare_contiguous(0, CMA_BYTES, 0, 0, 0, false, "cma", &area))

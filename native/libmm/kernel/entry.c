@@ -12,6 +12,7 @@ static enum entry_state state_of(softleaf_t entry)
 	return softleaf_is_marker(entry) ? IS_MARKER :
 	       softleaf_is_migration(entry) ? IS_MOVING :
 	       softleaf_is_hwpoison(entry) ? IS_BROKEN :
+	       softleaf_is_device_private(entry) ? IS_PRIVATE :
 	       softleaf_is_swap(entry) ? IS_SWAPPED : IS_OTHER;
 }
 
@@ -53,6 +54,8 @@ struct folio *folio_at(const struct entry *entry)
 {
 	struct folio *folio;
 
+	if (entry->state == IS_PRIVATE)
+		return page_folio(pfn_to_page(entry->number));
 	if ((entry->state != IS_PRESENT && entry->state != IS_MOVING) || entry->is_by_frame ||
 	    !is_ram(entry->number))
 		return NULL;

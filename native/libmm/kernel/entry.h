@@ -5,11 +5,13 @@
 
 #include <linux/mm_types.h>
 
-enum entry_state { IS_NONE, IS_PRESENT, IS_SWAPPED, IS_MOVING, IS_MARKER, IS_BROKEN, IS_OTHER };
+enum entry_state { IS_NONE, IS_PRESENT, IS_SWAPPED, IS_MOVING, IS_MARKER, IS_BROKEN,
+		  IS_PRIVATE, IS_OTHER };
 
 /**
  * struct entry - what maps a page
- * @state: What it is; of a page that is migrated it is IS_MOVING.
+ * @state: What it is; of a page that is migrated it is IS_MOVING, and of one in the memory of a
+ *         device IS_PRIVATE.
  * @number: Of the frame, or of the slot in swap.
  * @is_huge: It maps more than this page.
  * @is_writable: The process may write without a fault.

@@ -9,6 +9,7 @@
 #include "steps.h"
 
 static unsigned long next_stops, stops;	/* so many places from now on; 0: at none */
+static bool are_asked;	/* CPUs to preempt their tasks */
 static struct process *interrupted;
 
 long step_interrupt(long nr)
@@ -20,14 +21,17 @@ long step_interrupt(long nr)
 }
 
 /* Where tasks are preempted, locks look for it when they are released. */
-static void ask_all_cpus(void)
+static void ask_all_cpus(bool asks)
 {
 	const int here = smp_processor_id();
 	int cpu;
 
+	if (!IS_ENABLED(CONFIG_PREEMPTION) || asks == are_asked)
+		return;
+	are_asked = asks;
 	for_each_online_cpu(cpu) {
 		host_set_per_cpu(__per_cpu_offset[cpu]);
-		if (stops)
+		if (asks)
 			set_preempt_need_resched();
 		else
 			clear_preempt_need_resched();
@@ -39,16 +43,14 @@ bool begin_interrupting(void)
 {
 	stops = next_stops;
 	next_stops = 0;
-	if (stops && IS_ENABLED(CONFIG_PREEMPTION))
-		ask_all_cpus();
+	ask_all_cpus(stops);
 	return stops;
 }
 
 void end_interrupting(void)
 {
 	stops = 0;
-	if (IS_ENABLED(CONFIG_PREEMPTION))
-		ask_all_cpus();
+	ask_all_cpus(false);
 }
 
 /* No lock is held that forbids it, and the task does not wait for something else. */

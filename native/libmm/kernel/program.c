@@ -6,6 +6,7 @@
 #include <linux/string.h>
 #include "checks.h"
 #include "hosted.h"
+#include "private.h"
 #include "steps.h"
 
 /* Each has as many arguments as its line; those behind them are passed to it in vain. */
@@ -355,6 +356,8 @@ void run_program(const struct libmm_task *task)
 		check_everything();
 	last = digest();
 	if (task->checks && !is_over()) {
+		close_private();
+		settle();
 		check_what_is_left();
 		close_files();
 		settle();

@@ -4,7 +4,6 @@
  * reader does not sleep.
  */
 #include <linux/rcupdate.h>
-#include <linux/rcu_sync.h>
 #include <linux/rcuwait.h>
 #include <linux/slab.h>
 #include <linux/srcu.h>
@@ -156,11 +155,4 @@ void finish_rcuwait(struct rcuwait *wait)
 	HOST_STUB("duplicated");
 	rcu_assign_pointer(wait->task, NULL);
 	__set_current_state(TASK_RUNNING);
-}
-
-void rcu_sync_init(struct rcu_sync *sync)
-{
-	HOST_STUB("duplicated");
-	memset(sync, 0, sizeof(*sync));
-	init_waitqueue_head(&sync->gp_wait);
 }

@@ -12,7 +12,9 @@
 #include <linux/vmstat.h>
 #include "census.h"
 #include "hosted.h"
+#include "private.h"
 #include "steps.h"
+#include "trees.h"
 
 #define LAST_WORD (PAGE_SIZE - sizeof(u64))
 
@@ -313,6 +315,22 @@ static bool may_lack_page(struct process *process, unsigned long number)
 					    is_vm_hugetlb_page(vma)));
 }
 
+/*
+ * What the memory of a device has in the place of a page; NULL: it has none. A
+ * page of several mappings may not come back: rmap does not find those that moved
+ * since KSM has merged it.
+ */
+static const u64 *private_at(struct process *process, unsigned long number)
+{
+	pte_t entry = __pte(translate(mm_of(process), address_of_page(number)).entry);
+	softleaf_t leaf;
+
+	if (pte_none(entry) || pte_present(entry))
+		return NULL;
+	leaf = softleaf_from_pte(entry);
+	return softleaf_is_device_private(leaf) ? private_words(softleaf_to_pfn(leaf)) : NULL;
+}
+
 /* What an access got that it should not have got. */
 static bool may_go_on(struct process *process, unsigned long number, const char *what, int is,
 		      int expected)
@@ -327,7 +345,7 @@ static bool may_go_on(struct process *process, unsigned long number, const char 
 		return false;
 	if (is == SIGKILL || ((is == SIGBUS || is == -EAGAIN) && may_lack_page(process, number)))
 		return false;
-	if (is == -EAGAIN && may_fault_for_ever())
+	if (is == -EAGAIN && (may_fault_for_ever() || private_at(process, number)))
 		return false;
 	wrong("process %d %s page %#lx and gets signal %d, where %d is right",
 	      process->number, what, number, is, expected);
@@ -389,15 +407,25 @@ bool store_page(struct process *process, unsigned long number, u64 value)
 
 /* --- what is mapped ---------------------------------------------------- */
 
+void check_words(struct process *process, unsigned long address, const u64 *words)
+{
+	compare(process, (address - LIBMM_USER_ADDRESS) >> PAGE_SHIFT, words[0],
+		words[LAST_WORD / sizeof(u64)]);
+}
+
 static void check_page(struct process *process, unsigned long number)
 {
 	unsigned long entry = translate(mm_of(process), address_of_page(number)).entry;
 	struct user_page *page = page_of(process, number);
 	struct folio *folio;
-	u64 *words;
+	const u64 *words;
 
-	if (!(entry & _PAGE_PRESENT))
+	if (!(entry & _PAGE_PRESENT)) {
+		words = private_at(process, number);
+		if (words)
+			check_words(process, address_of_page(number), words);
 		return;
+	}
 	if (!page->kind) {
 		wrong("process %d has %#lx at page %#lx, where it has mapped nothing",
 		      process->number, entry, number);
@@ -413,13 +441,7 @@ static void check_page(struct process *process, unsigned long number)
 		wrong("process %d has written page %#lx, which reclaim may drop as it is clean",
 		      process->number, number);
 	note(PART_contents, words[0]);
-	compare(process, number, words[0], words[LAST_WORD / sizeof(u64)]);
-}
-
-void check_words(struct process *process, unsigned long address, const u64 *words)
-{
-	compare(process, (address - LIBMM_USER_ADDRESS) >> PAGE_SHIFT, words[0],
-		words[LAST_WORD / sizeof(u64)]);
+	check_words(process, address_of_page(number), words);
 }
 
 void look_at_pages(struct process *process,

@@ -75,6 +75,8 @@ static inline int set_anon_vma_name(unsigned long start, unsigned long bytes, co
 #define softleaf_from_pte(pte) pte_to_swp_entry(pte)
 #define softleaf_is_marker(entry) is_pte_marker_entry(entry)
 #define softleaf_is_hwpoison(entry) is_hwpoison_entry(entry)
+#define softleaf_is_device_private(entry) is_device_private_entry(entry)
+#define softleaf_is_device_private_write(entry) is_writable_device_private_entry(entry)
 #define softleaf_is_swap(entry) (!non_swap_entry(entry))
 #define softleaf_is_migration(entry) is_migration_entry(entry)
 #define softleaf_to_pfn(entry) swp_offset_pfn(entry)

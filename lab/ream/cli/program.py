@@ -4,7 +4,7 @@
 import json
 import secrets
 import sys
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from textwrap import fill
 from typing import TYPE_CHECKING, Annotated, Self
@@ -144,7 +144,7 @@ def run_program(
     from ream.program.ran import numbered, shortest  # noqa: PLC0415
     from ream.stage.computer import Checks  # noqa: PLC0415
 
-    program, differs, words = numbered(program), None, ""
+    program, besides = numbered(program), Besides()
     with room(cache_dir(), Reporter().step) as work:
         source = Source.of(series or [], base, tree, work, config, version=version)
         rig = rig_of(source)
@@ -155,14 +155,16 @@ def run_program(
         if ran.is_wrong and (hidden := _hidden(program, ran, source, withhold=withhold)):
             print(hidden)
             raise typer.Exit(VerificationFailed.exit_code)
-        found = {} if ran.is_wrong else _compared(program, ran, source, (live, guest))
+        if not ran.is_wrong:
+            besides.found = _compared(program, ran, source, (live, guest))
         if against_base:
-            differs, words = beside_base(program, ran, source)
-        entered = _entered(rig, program) if trace else []
-    _print(program, ran, found, differs, words, entered, as_json=as_json)
-    if ran.is_wrong or any(not one.why for its in found.values() for one in its):
+            besides.differs, besides.words = beside_base(program, ran, source)
+        if trace:
+            besides.entered = _entered(rig, program)
+    _print(program, ran, besides, as_json=as_json)
+    if ran.is_wrong or any(not one.why for its in besides.found.values() for one in its):
         raise typer.Exit(VerificationFailed.exit_code)
-    if differs:
+    if besides.differs:
         raise typer.Exit(Inconclusive.exit_code)
 
 
@@ -181,6 +183,21 @@ def _program(file: Path | None, random: int | None, steps: int) -> "Program":
     if str(file) == "-":
         return parse(sys.stdin.buffer.read(), "standard input")
     return load_program(file)
+
+
+@dataclass
+class Besides:
+    """What was asked for besides whether something is wrong.
+
+    found: by kernel, what it does in another way. differs: where the kernel without the series
+    does first, and in what; words: the same to be read. entered: each step, and the functions of
+    mm/ that it enters.
+    """
+
+    found: "dict[str, list[Difference]]" = field(default_factory=dict)
+    differs: tuple[int, str] | None = None
+    words: str = ""
+    entered: "list[tuple[Step, tuple[str, ...]]]" = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -290,43 +307,36 @@ def _compared(
     return found
 
 
-def _print(
-    program: "Program",
-    ran: "Ran",
-    found: "dict[str, list[Difference]]",
-    differs: tuple[int, str] | None,
-    words: str,
-    entered: "list[tuple[Step, tuple[str, ...]]]",
-    *,
-    as_json: bool,
-) -> None:
+def _print(program: "Program", ran: "Ran", besides: Besides, *, as_json: bool) -> None:
     if as_json:
         alarms = [{"line": line, "text": text} for line, text in ran.alarms]
         its: dict[str, object] = {"schema": 1, "program": str(program), "alarms": alarms}
         returned = {f"{at}": it for at, it in ran.returned.items()}
-        different = {where: [asdict(one) for one in them] for where, them in found.items()}
+        different = {where: [asdict(one) for one in them] for where, them in besides.found.items()}
         its |= {"digest": ran.digest, "returned": returned, "differences": different}
-        if entered:
-            its["trace"] = [{"line": step.line, "functions": them} for step, them in entered]
-        if differs:
-            its["differs"] = {"line": differs[0], "part": differs[1]}
+        if besides.entered:
+            its["trace"] = [
+                {"line": step.line, "functions": them} for step, them in besides.entered
+            ]
+        if besides.differs:
+            its["differs"] = dict(zip(("line", "part"), besides.differs, strict=True))
         print(json.dumps(its))
         return
     from ream.program.entries import decoded  # noqa: PLC0415
     from ream.program.ran import place  # noqa: PLC0415
 
-    for step, functions in entered:
+    for step, functions in besides.entered:
         print(step)
         print(fill(" ".join(functions), COLUMNS, initial_indent=INDENT, subsequent_indent=INDENT))
     if not ran.is_wrong:
         print(f"{len(program)} steps, nothing is wrong; digest of memory at the end {ran.digest}")
-        for where, them in found.items():
+        for where, them in besides.found.items():
             print(f"{where}: {counted(len(them), 'difference')}")
             print("".join(f"  {one}\n" for one in them), end="")
     else:
         print(program, end="")
-    if words:
-        print(words)
+    if besides.words:
+        print(besides.words)
     wrong = [f"WRONG {place(line, program)}: {decoded(text)}\n" for line, text in ran.alarms]
     wrong = list(dict.fromkeys(wrong))
     print("".join(wrong[:MOST_ALARMS]), end="")

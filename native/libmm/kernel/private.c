@@ -37,6 +37,11 @@ const u64 *private_words(unsigned long pfn)
 }
 
 static vm_fault_t bring_back(struct vm_fault *fault);
+static const struct dev_pagemap_ops operations;
+
+static struct dev_pagemap memory = {
+	.type = MEMORY_DEVICE_PRIVATE, .ops = &operations, .nr_range = 1,
+};
 
 #ifdef HAVE_PAGE_FREE_OF_PAGEMAP
 static void give_back(struct page *page)
@@ -47,7 +52,11 @@ static void give_back(struct page *page)
 static const struct dev_pagemap_ops operations = {
 	.page_free = give_back, .migrate_to_ram = bring_back,
 };
-#define init_private(page, map) zone_device_page_init(page)
+
+static void init_private(struct page *page)
+{
+	zone_device_page_init(page);
+}
 #else
 static void give_back(struct folio *folio)
 {
@@ -57,12 +66,12 @@ static void give_back(struct folio *folio)
 static const struct dev_pagemap_ops operations = {
 	.folio_free = give_back, .migrate_to_ram = bring_back,
 };
-#define init_private(page, map) zone_device_page_init(page, map, 0)
-#endif
 
-static struct dev_pagemap memory = {
-	.type = MEMORY_DEVICE_PRIVATE, .ops = &operations, .nr_range = 1,
-};
+static void init_private(struct page *page)
+{
+	zone_device_page_init(page, &memory, 0);
+}
+#endif
 
 /* The memory is there from the first page on that is migrated to it. */
 static long open_private(void)
@@ -115,7 +124,7 @@ static struct page *new_private(struct page *from)
 	else
 		memset(held[number], 0, PAGE_SIZE);
 	page = pfn_to_page(first_private() + number);
-	init_private(page, &memory);
+	init_private(page);
 	return page;
 }
 
@@ -159,7 +168,7 @@ static vm_fault_t bring_back(struct vm_fault *fault)
 	unsigned long from = 0, to = 0;
 	struct migrate_vma its = {
 		.vma = fault->vma, .src = &from, .dst = &to, .pgmap_owner = &memory,
-		.start = fault->address & PAGE_MASK, .end = (fault->address & PAGE_MASK) + PAGE_SIZE,
+		.start = PAGE_ALIGN_DOWN(fault->address), .end = PAGE_ALIGN(fault->address + 1),
 		.flags = MIGRATE_VMA_SELECT_DEVICE_PRIVATE, .fault_page = fault->page,
 	};
 
@@ -218,8 +227,10 @@ static void end_following(unsigned long start, unsigned long bytes)
 	for (i = page; i < page + (bytes >> PAGE_SHIFT); i++) {
 		struct user_page *its = &current_process()->pages[i];
 
-		if (entry_at(current->mm, address_of_page(i)).state == IS_PRIVATE)
-			its->is_followed = its->is_written = false;
+		if (entry_at(current->mm, address_of_page(i)).state != IS_PRIVATE)
+			continue;
+		its->is_followed = false;
+		its->is_written = false;
 	}
 }
 

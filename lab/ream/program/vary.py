@@ -133,16 +133,18 @@ def _failing(dice: random.Random, order: int | None) -> Step:
 
 
 def _watched_closely(dice: random.Random, program: Program) -> Program:
-    """Let rules look at more: what is soft-dirty, whose pages a device uses, what is merged."""
+    """Let rules look at more: what is soft-dirty, what a device uses, what a child is told of."""
     steps = list(program.steps)
     first = _first_that_acts(steps)
     for step in (
         new_step("call", 0, function="clear_refs", x=4),
         new_step("device", 0),
         new_step("join", 0, group="g"),
+        new_step("call", 0, function="uffd_events"),
     ):
         if dice.randrange(5) == 0:
-            at = first if step.verb == "join" else dice.randint(first, len(steps))
+            is_first = step.verb == "join" or step.get("function") == "uffd_events"
+            at = first if is_first else dice.randint(first, len(steps))
             steps.insert(at, step)
     return without_misplaced(Program(tuple(steps)))
 

@@ -140,11 +140,11 @@ def _watched_closely(dice: random.Random, program: Program) -> Program:
         new_step("call", 0, function="clear_refs", x=4),
         new_step("device", 0),
         new_step("join", 0, group="g"),
-        new_step("call", 0, function="uffd_events"),
+        new_step("call", 0, function=dice.choice(("uffd_events", "uffd_present"))),
     ):
         if dice.randrange(5) == 0:
-            is_first = step.verb == "join" or step.get("function") == "uffd_events"
-            at = first if is_first else dice.randint(first, len(steps))
+            is_free = step.get("function") == "clear_refs" or step.verb == "device"
+            at = dice.randint(first, len(steps)) if is_free else first
             steps.insert(at, step)
     return without_misplaced(Program(tuple(steps)))
 

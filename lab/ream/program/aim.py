@@ -52,7 +52,7 @@ SHORT_STEPS, SHORT_RANDOM = 8, 6
 SHORT_FAILING = 3
 """One of so many short programs has an allocation that fails, while changed blocks are left."""
 SHORT_MEETING = 4
-"""In one of so many short programs, a step may be interrupted by one of another process."""
+"""One of so many short programs has a step that a step of another process may interrupt."""
 MOST_VARIED = 60
 """Longer programs are not varied."""
 SHORT_DIFFERING, MOST_SHORTENED = 20, 4

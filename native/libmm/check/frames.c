@@ -368,7 +368,10 @@ static unsigned long check_frame(struct page *page)
 	return nr;
 }
 
-/* The owner of a pinned page never has it copied: the flag of Documentation/mm, FOLL_PIN. */
+/*
+ * A page that is pinned, and not only referred to, stays exclusive to its owner, whose
+ * writes would go to a copy otherwise. Source: sanity_check_pinned_pages() in mm/gup.c.
+ */
 static void check_pinned(struct page *page)
 {
 	struct folio *folio = page_folio(page);

@@ -9,10 +9,8 @@
 
 struct census census;
 
-static void make_room(void)
+static void make_room(unsigned long frames)
 {
-	unsigned long frames = first_private() + NR_PRIVATE - LIBMM_FIRST_PFN;
-
 	census.use = host_alloc(frames);
 	census.references = host_alloc(frames * sizeof(u32));
 	census.mappings = host_alloc(frames * sizeof(u32));
@@ -28,7 +26,7 @@ void begin_census(void)
 	unsigned long frames = first_private() + NR_PRIVATE - LIBMM_FIRST_PFN;
 
 	if (!census.use)
-		make_room();
+		make_room(frames);
 	memset(census.use, UNKNOWN, frames);
 	memset(census.references, 0, frames * sizeof(u32));
 	memset(census.mappings, 0, frames * sizeof(u32));

@@ -209,6 +209,13 @@ static void count_cached_slots(struct folio *folio, unsigned long nr)
 	}
 }
 
+/* The huge zero page may be given up while it is pinned: get_huge_zero_folio(). */
+static bool was_huge_zero(struct folio *folio)
+{
+	return folio_test_pmd_mappable(folio) && !folio_test_large_rmappable(folio) &&
+	       !folio->mapping;
+}
+
 static void check_folio(struct folio *folio, unsigned long nr)
 {
 	unsigned long mapped = check_mapcounts(folio, nr);
@@ -219,8 +226,7 @@ static void check_folio(struct folio *folio, unsigned long nr)
 	check_references(folio, nr);
 	if (folio_test_locked(folio))
 		wrong("folio %#lx is locked, and no step is under way", folio_pfn(folio));
-	/* The huge zero page may have been given up while it is pinned. */
-	if (!folio_test_lru(folio) && !is_page_of_device(&folio->page) && folio->mapping)
+	if (!folio_test_lru(folio) && !is_page_of_device(&folio->page) && !was_huge_zero(folio))
 		wrong("folio %#lx is in no list of LRU, so it is never reclaimed",
 		      folio_pfn(folio));
 	check_clean(folio, nr);

@@ -51,6 +51,13 @@ static bool is_mapped_once(const struct entry *entry)
 	return nr == 1;
 }
 
+/* Mappings that share a table of huge pages have its pages, each of which is mapped once. */
+static bool is_in_shared_table(struct vm_area_struct *vma, unsigned long address)
+{
+	return is_vm_hugetlb_page(vma) &&
+	       ptdesc_pmd_pts_count(virt_to_ptdesc(translate(vma->vm_mm, address).at));
+}
+
 /* walk_page_range() does not look at entries that have no pages by their VMA. */
 static struct entry entry_of(struct vm_area_struct *vma, unsigned long address)
 {
@@ -77,10 +84,8 @@ static struct bits expected(struct vm_area_struct *vma, unsigned long address)
 		bits.set |= PRESENT;
 		if (folio && !folio_test_anon(folio))
 			bits.set |= OF_FILE;
-		if (folio && is_mapped_once(&entry))
+		if (folio && is_mapped_once(&entry) && !is_in_shared_table(vma, address))
 			bits.set |= EXCLUSIVE;
-		if (folio && folio_test_hugetlb(folio) && !folio_test_anon(folio))
-			bits.any |= EXCLUSIVE;	/* processes may share the table */
 		if (!folio && entry.is_huge)	/* zeros, which may count as a file's */
 			bits.any |= OF_FILE | EXCLUSIVE;
 		break;

@@ -23,8 +23,7 @@ void see_uffd_wp(struct process *process, unsigned long page, unsigned long nr)
 		/*
 		 * What MADV_FREE named or is droppable may go at any time. KSM puts another
 		 * page in place of one that it merges, which is not said to be protected.
-		 *
-		 * Pages without an entry are, too, by UFFD_FEATURE_WP_UNPOPULATED.
+		 * Without UFFD_FEATURE_WP_UNPOPULATED a page that has no entry is not protected.
 		 */
 		if (process->protects_present &&
 		    pte_none(__pte(translate(mm_of(process), address_of_page(i)).entry)))

@@ -307,9 +307,9 @@ static bool is_cached(unsigned long address, bool *is_known)
 	struct vm_area_struct *vma = vma_lookup(current->mm, address);
 	void *entry;
 
-	/* Of huge pages of a pool it depends on whether there is a table. */
-	*is_known = !is_vm_hugetlb_page(vma);
-	if (!vma->vm_file || !*is_known)
+	/* Where huge pages of a pool have no table, the cache may be asked. */
+	*is_known = !is_vm_hugetlb_page(vma) || translate(current->mm, address).at;
+	if (!vma->vm_file || is_vm_hugetlb_page(vma))
 		return false;
 	entry = xa_load(&vma->vm_file->f_mapping->i_pages, linear_page_index(vma, address));
 	*is_known = !xa_is_value(entry);

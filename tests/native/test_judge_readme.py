@@ -10,7 +10,10 @@ from ream.paths import CHECKOUT
 pytestmark = pytest.mark.xdist_group("reach")
 
 
-@pytest.mark.parametrize("quick", [(), ("--quick",)], ids=["whole", "quick"])
+@pytest.mark.parametrize(
+    "quick",
+    [pytest.param((), marks=pytest.mark.vm, id="whole"), pytest.param(("--quick",), id="quick")],
+)
 def test_the_wrong_patch_of_the_readme_is_judged_as_the_readme_shows(
     ream, quick: tuple[str, ...]
 ) -> None:

@@ -64,6 +64,7 @@ def test_a_configuration_that_is_asked_for_is_the_one_that_is_judged(ream) -> No
     assert "without the series and with it in the configuration" not in ran.err
 
 
+@pytest.mark.vm  # compiled with assertions, without the series and with it
 def test_an_assertion_alone_is_judged_where_it_is_compiled(ream) -> None:
     alone = PATCHES / "assertion-alone.patch"
     ran = ream("judge", str(alone), "--quick", "--verify-minutes", "0.1", "--json")
@@ -74,6 +75,7 @@ def test_an_assertion_alone_is_judged_where_it_is_compiled(ream) -> None:
     assert whole["nr_entered"] > 0
 
 
+@pytest.mark.vm  # compiled in three configurations
 def test_lines_that_move_change_nothing_though_assertions_have_their_numbers(ream) -> None:
     ran = ream("judge", str(PATCHES / "lines-moved.patch"), "--quick")
     assert ran.code == 0, ran.err

@@ -58,8 +58,14 @@ WAYS: Mapping[tuple[str, str], frozenset[str]] = {
 
 
 @pytest.fixture(scope="module")
-def computers(cache: Path, tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, Computer]:
-    names = ("bare", "rethunk", "paravirt")
+def bare(cache: Path, tmp_path_factory: pytest.TempPathFactory) -> Computer:
+    return linked("bare", cache, tmp_path_factory.mktemp("bare"))
+
+
+@pytest.fixture(scope="module")
+def patching(cache: Path, tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, Computer]:
+    """Computers whose code boot patches, by their options. All of mm/ is compiled for each."""
+    names = ("rethunk", "paravirt")
     return {name: linked(name, cache, tmp_path_factory.mktemp(name)) for name in names}
 
 
@@ -78,11 +84,12 @@ def places(computer: Computer) -> dict[int, str]:
     return {int(one[0], 16): one[2] for one in sorted(symbols) if one[-1] in wanted}
 
 
+@pytest.mark.vm
 @pytest.mark.parametrize(("name", "words"), WAYS, ids=" ".join)
 def test_code_is_patched_as_boot_is_told_and_does_the_same(
-    computers: Mapping[str, Computer], name: str, words: str
+    patching: Mapping[str, Computer], name: str, words: str
 ) -> None:
-    told = replace(computers[name], boot=tuple(words.split()))
+    told = replace(patching[name], boot=tuple(words.split()))
     code, said = told.report(PROGRAM)
     assert (code, said[-1]["alarms"]) == (OK, 0), said[-3:]
     at = places(told)
@@ -92,27 +99,26 @@ def test_code_is_patched_as_boot_is_told_and_does_the_same(
     assert {[*at.values()][number] for number in met} == WAYS[name, words]
 
 
+@pytest.mark.vm
 def test_the_state_is_the_same_with_every_kind_of_returns_and_calls(
-    computers: Mapping[str, Computer],
+    patching: Mapping[str, Computer],
 ) -> None:
-    told = (replace(computers[name], boot=tuple(words.split())) for name, words in WAYS)
+    told = (replace(patching[name], boot=tuple(words.split())) for name, words in WAYS)
     assert len({one.report(PROGRAM)[1][-1]["digest"] for one in told}) == 1
 
 
-def test_a_computer_without_the_memory_controller_charges_nobody(
-    computers: Mapping[str, Computer],
-) -> None:
+def test_a_computer_without_the_memory_controller_charges_nobody(bare: Computer) -> None:
     """The step `group` finds none to make, and all of memory is checked as ever."""
     made = PROGRAM.replace("1 mmap", "1 group 0 0\n1 mmap")
     for words, returned in ((), 0), (("ream.memcg=off",), -ENOSPC):
-        code, said = replace(computers["bare"], boot=words).report(made)
+        code, said = replace(bare, boot=words).report(made)
         assert (code, said[-1]["alarms"]) == (OK, 0), said[-3:]
         steps = [one for one in said if one.get("step") == "group"]
         assert [one["returned"] for one in steps] == [returned]
 
 
-def test_descriptors_in_huge_pages_change_no_state(computers: Mapping[str, Computer]) -> None:
-    told = (replace(computers["bare"], boot=words) for words in ((), ("ream.vmemmap=2M",)))
+def test_descriptors_in_huge_pages_change_no_state(bare: Computer) -> None:
+    told = (replace(bare, boot=words) for words in ((), ("ream.vmemmap=2M",)))
     assert len({one.report(PROGRAM)[1][-1]["digest"] for one in told}) == 1
 
 
@@ -124,7 +130,8 @@ def test_a_kernel_whose_preemption_is_chosen_at_boot_runs_programs(
     assert (code, said[-1]["alarms"]) == (OK, 0), said[-3:]
 
 
-def test_a_word_that_boot_does_not_know_ends_the_run(computers: Mapping[str, Computer]) -> None:
-    code, said = replace(computers["rethunk"], boot=("ream.returns=never",)).report(PROGRAM)
+@pytest.mark.vm
+def test_a_word_that_boot_does_not_know_ends_the_run(patching: Mapping[str, Computer]) -> None:
+    code, said = replace(patching["rethunk"], boot=("ream.returns=never",)).report(PROGRAM)
     assert code != OK
     assert "there is no such way" in str(said)

@@ -106,6 +106,15 @@ def test_the_first_difference_is_what_is_left_without_an_alarm() -> None:
     assert (its.attempt.origin, its.differs) == ("8", (2, "rss"))
 
 
+def test_a_difference_that_a_program_sees_counts_more_than_one_before_it() -> None:
+    base, seen, unseen = (
+        Ran(parts={1: {"rss": rss, "events": nr}}) for rss, nr in ("ab", "cb", "ad")
+    )
+    its = found([base], [unseen, seen, unseen])
+    assert (its.attempt.origin, its.differs) == ("8", (1, "rss"))
+    assert found([base], [unseen, unseen]).differs == (1, "events")
+
+
 def test_an_alarm_counts_more_than_a_difference_before_it() -> None:
     its = found([RIGHT], [OTHER, WRONG])
     assert (its.attempt.origin, its.differs) == ("8", None)

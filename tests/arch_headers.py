@@ -67,7 +67,7 @@ class Config:
 
     @property
     def fragment(self) -> str:
-        """As kconfig reads it."""
+        """Configuration fragment for kconfig."""
         return "".join(f"CONFIG_{option}\n" for option in ("EXPERT=y", *self.options))
 
 
@@ -85,7 +85,7 @@ class Machine:
 
     @property
     def name(self) -> str:
-        """As kbuild calls it."""
+        """kbuild's name of the architecture."""
         return self.target.arch
 
     @property

@@ -42,7 +42,7 @@ UPGRADE = "upgrade"
 UPGRADED = ("6.12", "7.2", "7.3")
 """What its rows are compared between, the base first."""
 UNDONE = "undone"
-"""Its variant without all causes that patches undo."""
+"""Variant in which patches undo all causes that they can."""
 MUCH = 0.05
 """A row that changes by this share is explained."""
 SHOWN = 0.08

@@ -21,7 +21,7 @@ RUN_ID = "20261121T0215{number:02}Z-zone-device-native-ab12"
 VARIANTS = {"before": 6.0, "before-again": 6.0, "published": 3.0, "ream": 1.5}
 LAUNCHES, ROUNDS = 4, 2
 PAGES = 100
-"""Of a sample that is counted."""
+"""Pages of a counted sample."""
 TABLES = load_tables()
 
 
@@ -80,7 +80,7 @@ def digit_changed(path: Path, name: str, old: str, new: str) -> None:
 
 
 def sums_made_again(path: Path) -> None:
-    """What somebody does who knows of the checksums."""
+    """Rewrite the checksums of a record that was changed, so that they match again."""
     (path / SUMS).write_text(sums_of(path))
 
 

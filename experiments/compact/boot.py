@@ -26,12 +26,12 @@ from .programs import FRAGMENT, HOG, HOLD_FOLIOS
 PROGRAMS = (FRAGMENT, HOG, HOLD_FOLIOS)
 
 IN_GUEST = "/workloads"
-"""Where guest.c finds its programs."""
+"""Folder in which guest.c finds its programs."""
 
 Mode = Literal["baseline", "dma", "busy-baseline", "busy-dma", "law"]
 
 OWN_MODULES = ("swdma", "order9")
-"""Of kernel/modules, for every kernel."""
+"""Modules of kernel/modules that are built for every kernel."""
 
 MODULES = (*OWN_MODULES, "dcbm")
 """What guest.c loads when it is needed; kernels without the series have no dcbm."""
@@ -54,16 +54,16 @@ class CompactPlan:
 
     mode: Mode
     nr_huge: int
-    """Pages of order 9 that are asked for; with "law" nobody asks."""
+    """Pages of order 9 that are requested; "law" requests none."""
     buffer_bytes: int
-    """Of the fragmented memory, holes and all; 0: nearly all that is free in its node."""
+    """Size of the fragmented memory with its holes. 0: nearly all that is free in its node."""
     node_bytes: int
     """Memory of its node."""
     channels: int = 0
     model: EngineModel | None = None
     """What a channel takes at least."""
     seed: int = 1
-    """Of the contents."""
+    """Seed of the random contents of the buffer."""
     words: tuple[str, ...] = ()
     """Settings of the guest: guest.c."""
 
@@ -104,22 +104,22 @@ class CompactSample(Value):
     ballast: int
     """Huge pages that were free, and were taken away before the clock started."""
     time_ns: int
-    """Of the guest's clock: instructions of the whole guest, where it counts these."""
+    """Time by the guest's clock. If the clock counts instructions: those of the whole guest."""
     page_copy_ns: int
-    """Of one page of 4 KiB, copied by the CPU as the kernel does it."""
+    """Time of the CPU to copy one page of 4 KiB, as the kernel copies it."""
     longest_ns: int
-    """Of one allocation."""
+    """Time of the longest allocation."""
     resident_pages: int
     wrong_words: int
     user_ns: int
     system_ns: int
     idle_ns: int
-    """Of the CPU that allocates, meanwhile."""
+    """user_ns, system_ns, idle_ns: times of the allocating CPU during the measurement."""
     machine: CpuTimes
-    """Of all CPUs, meanwhile."""
+    """Times of all CPUs during the measurement."""
     hog_iterations: int | None
     counters: Mapping[str, int]
-    """By how much each has grown; workloads/counters.c names them."""
+    """Growth of each counter; workloads/counters.c names them."""
     verified: bool
 
 

@@ -31,13 +31,13 @@ class CpuTimes(Value):
     """What all CPUs of a machine did in some time, as /proc/stat has it, in ns."""
 
     user_ns: int
-    """With nice."""
+    """User time, including that of niced processes."""
     system_ns: int
-    """With interrupts."""
+    """System time, including that of interrupts."""
     idle_ns: int
-    """With waiting for input and output."""
+    """Idle time, including that of waiting for I/O."""
     steal_ns: int
-    """That the host gave to others."""
+    """Stolen time: the host ran other guests or programs."""
 
     @property
     def busy_ns(self) -> int:

@@ -15,7 +15,7 @@
  *   seed=N          of its contents
  *   channels=N      with mode=*dma
  *   model=SETUP_NS/MB_PER_S   what each of them takes for a descriptor, at least
- *   node=N cpu=N    whose memory, and who allocates; 1 and 0, if not given
+ *   node=N cpu=N    node of the memory, CPU that allocates; default 1 and 0
  *   ballast=0       free huge pages are not taken away before
  *   hole=N          one page of N is a hole; 2, if not given
  *   few_used=1      the other way round: all but every Nth are

@@ -150,7 +150,7 @@ class CompactGuests(Guests[CompactRow]):
             for row in rows
         }
         self._last: dict[tuple[str, str], tuple[CompactSample, CompactPlan]] = {}
-        """By row and variant."""
+        """Last sample and its plan, by row and variant."""
 
     def setting_of(self, row: CompactRow) -> GuestSetting:
         return replace(self.setting, icount=False) if row.timed else self.setting
@@ -202,7 +202,7 @@ class CompactGuests(Guests[CompactRow]):
         return self.setting_of(self.by_name[row]).unit
 
     def remarks(self, row: CompactRow, names: Sequence[str]) -> Iterator[str]:
-        """Who copied, as the counters have it, and what is in a count or a time."""
+        """Remarks on what copied, by the counters, and on what a count or a time includes."""
         del names
         for (name, variant), (said, plan) in self._last.items():
             if name != row.name or is_copy(variant):
@@ -259,7 +259,7 @@ def taken_of(said: CompactSample, boot: CompactBoot) -> Taken:
         time_ns=said.time_ns,
         nr_bytes=said.allocated * (PAGE_BYTES << row.order),
         verified=said.verified,
-        # Where there is a hog, user time is its own: who allocates has next to none.
+        # With a hog, user time is the hog's: the allocating thread has next to none.
         cpu_ns=said.machine.system_ns if row.busy else said.machine.busy_ns,
         beside=known(numbers),
     )
@@ -267,7 +267,7 @@ def taken_of(said: CompactSample, boot: CompactBoot) -> Taken:
 
 
 def copied(counters: Mapping[str, int], model: EngineModel | None = None) -> str:
-    """Who copied, in words: the share that the provider has taken."""
+    """Words for what copied: the provider's share of the pages, failures and declined batches."""
     its = counters.get(f"{PROVIDER}_folios_migrated", 0)
     parts = [f"{its:,} pages copied by {PROVIDER}, {counters.get('pgmigrate_success', 0):,} moved"]
     if failures := counters.get(f"{PROVIDER}_folios_failures", 0):

@@ -31,7 +31,7 @@ from .rows import HOLE_EVERY, CompactRow
 
 REASON = "COMPACTION"
 MODE: Mode = "async"
-"""As direct compaction asks first."""
+"""Mode of direct compaction's first attempt."""
 
 PRE_STATE = "isolated"
 """Descriptors have just been read by the scanners, and nothing else has."""

@@ -44,7 +44,7 @@ Mode = Literal["baseline", "busy-baseline"]
 MODES: tuple[Mode, ...] = ("baseline", "busy-baseline")
 
 RESERVE_SHARE = 10
-"""Of all memory, the part that stays available unless another reserve is given."""
+"""One part in so many of all memory stays available, unless another reserve is given."""
 
 LEAST_RESERVE_BYTES = 1 << 30
 
@@ -55,8 +55,8 @@ PROACTIVE = "/proc/sys/vm/compaction_proactiveness"
 """Compaction in the background, which would close the holes before we ask for any huge page."""
 
 COMPACTED_SHARE = 2
-"""Of the huge pages that were had, the part that compaction has to give, or else it is done
-again: others freed memory meanwhile."""
+"""One huge page in so many has to come from compaction. Otherwise the measurement is repeated,
+because other processes freed memory meanwhile."""
 
 MOST_ATTEMPTS = 3
 
@@ -87,7 +87,7 @@ class MemoryPlan:
         return self.available - self.taken
 
     def __str__(self) -> str:
-        """For people, before it begins."""
+        """Text of the plan that is shown before the measurement begins."""
         return (
             f"takes {format_size(_whole_mib(self.taken))} of the"
             f" {format_size(_whole_mib(self.available))} of memory that are available, for"
@@ -234,21 +234,21 @@ class LiveCompactSample(Value):
     stalled: int
     """Faults that had to wait for compaction."""
     compacted: int
-    """Of the huge pages, those that compaction gave; the others were free in one piece."""
+    """Huge pages that compaction made; the others were free in one piece."""
     time_ns: int
-    """Of all faults, those that missed and zeroing among it."""
+    """Time of all faults, with zeroing and with the faults that gave small pages."""
     longest_ns: int
     elapsed_ns: int
-    """With what is between two faults: counters are read."""
+    """Time from first to last fault, including the reads of counters between two faults."""
     plain_ns: int
-    """Of a fault that gave a free huge page as ballast, on average."""
+    """Mean time of a fault that took a free huge page as ballast."""
     user_ns: int
     system_ns: int
-    """Of the thread that faults."""
+    """user_ns, system_ns: CPU time of the faulting thread."""
     hog_ns: int | None
     """CPU time of the hog meanwhile."""
     machine: CpuTimes
-    """Of all CPUs meanwhile, whoever had them, in steps of a hundredth of a second."""
+    """Times of all CPUs over all processes, in steps of a hundredth of a second."""
     hog_iterations: int | None
     holes_bytes: int
     ballast_bytes: int
@@ -256,7 +256,7 @@ class LiveCompactSample(Value):
     resident_pages: int
     wrong_words: int
     counters: Mapping[str, int]
-    """By how much each has grown, in the whole system; workloads/counters.c names them."""
+    """Growth of each counter of the whole system; workloads/counters.c names them."""
 
 
 @dataclass(frozen=True)
@@ -379,7 +379,7 @@ def read_sample(said: str) -> LiveCompactSample:
 
 
 def remarks_of(samples: Sequence[LiveCompactSample]) -> Iterator[str]:
-    """Of all samples of a row, for people: where huge pages came from, what was held for it."""
+    """Remarks on all samples of a row: where huge pages came from, and what memory it took."""
     allocated, compacted, missed = (
         sum(getattr(one, name) for one in samples) for name in ("allocated", "compacted", "missed")
     )
@@ -477,7 +477,7 @@ def taken_of(said: LiveCompactSample, row: CompactRow, *, launch: int, round_num
 def remarks(
     rows: Sequence[CompactRow], taken: Sequence[Taken], tables: Sequence[Table]
 ) -> dict[str, tuple[str, ...]]:
-    """Of each row: where huge pages came from, and what was held for it."""
+    """Remarks by row: where huge pages came from, and what memory that took."""
     del tables
     said: dict[str, list[LiveCompactSample]] = {}
     for one in taken:
@@ -487,7 +487,7 @@ def remarks(
 
 
 def plan_lines(rows: Sequence[CompactRow]) -> Iterator[str]:
-    """Of a dry run: what memory is taken, and which settings are changed meanwhile."""
+    """Lines of a dry run: the memory it takes and the settings that change meanwhile."""
     measured = [row for row in rows if not why_not_row(row)]
     for row in measured:
         memory = plan_here(row.nr_huge, row.buffer_bytes, row.reserve_bytes)

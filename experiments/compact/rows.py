@@ -26,14 +26,14 @@ HUGE_BYTES = PAGE_BYTES << HUGE_ORDER
 """HPAGE_PMD_SIZE of x86-64, and a pageblock."""
 
 NODE_STEP = 2 * HUGE_BYTES
-"""Of the size of a node that is made natively: a block of the allocator's largest order."""
+"""Unit of a native node's size: a block of the allocator's largest order."""
 
 LEAST_NODE_BYTES = 6 * HUGE_BYTES
 """A machine with fewer blocks than there are MIGRATE_TYPES, five here, groups no pages by type
 (page_group_by_mobility_disabled): its blocks get another type than the rules have."""
 
 HOLE_EVERY = 2
-"""Of the pages of each block, every second is given back: as the published workload does."""
+"""Every second page of a block is freed, as in the published workload."""
 
 MAX_USED_EVERY = 64
 """Fewer pages in use than one of so many leave huge pages free."""
@@ -45,7 +45,7 @@ CLUSTER_PAGES = 32
 """COMPACT_CLUSTER_MAX, include/linux/swap.h: pages of one migrate_pages() of compaction."""
 
 _NR_HUGE = {"vm": 2048, "live": 256}
-"""By stage, unless a row says otherwise; the published run takes 16,384 out of 250 GB."""
+"""Default number of huge pages by stage; the published run takes 16,384 out of 250 GB."""
 
 MAX_HUGE = 1 << 20
 MAX_BYTES = 1 << 40
@@ -55,7 +55,7 @@ Holes = Literal["scattered", "even", "odd"]
 FreedOrder = Literal["up", "down", "random"]
 
 Mode = Literal["baseline", "dma", "busy-baseline", "busy-dma"]
-"""As the published table has them. busy: a loop that only counts has the same CPU."""
+"""Modes of the published table. busy: a loop that only counts runs on the same CPU."""
 
 _OF_STAGE: dict[str, tuple[str, ...]] = {
     "vm": (
@@ -252,12 +252,12 @@ class CompactRow(EngineRow):
 
     @property
     def order(self) -> int:
-        """Of what is allocated."""
+        """Order of the pages that are allocated."""
         return HUGE_ORDER
 
     @property
     def folio_bytes(self) -> int:
-        """Of what is moved."""
+        """Size of the folios that compaction moves."""
         return PAGE_BYTES
 
     @property
@@ -267,7 +267,7 @@ class CompactRow(EngineRow):
 
     @property
     def nr_folios(self) -> int:
-        """Of the buffer, each one page."""
+        """Folios of the buffer; each is one page."""
         return self.nr_pages
 
     @property

@@ -22,22 +22,22 @@ from .rows import HOLE_EVERY, HUGE_BYTES, NODE_STEP, CompactRow, FreedOrder, Hol
 FOLDER = Path(__file__).parent / "native"
 
 DRAWN_SEED = 1
-"""Of what rows draw; each launch draws something else."""
+"""Seed of the rows' random draws; each launch draws something else."""
 
 RUNNER_BYTES = STRUCT_PAGE_BYTES + 6 * 8 + 4 + 2
 """What the runner keeps of each frame beside the node itself; native/row.h."""
 
 LEAST_BYTES = 64 << 20
-"""Of a node: below that most of it is reserved."""
+"""Least size of a node; of a smaller one most is reserved."""
 
 CASE_BYTES = 128 << 20
-"""Of the node of a case."""
+"""Size of the node of a case."""
 
 CPUS = 2
-"""That have the address space loaded: flushes are put off only where there is another CPU."""
+"""CPUs that have the address space loaded. Only with more than one are flushes deferred."""
 
 HELD_EVERY = 1021
-"""In cases with pages that cannot be moved; a prime number, so that these lie anywhere."""
+"""In some cases one page in so many cannot be moved. Prime, so that these lie anywhere."""
 
 
 @dataclass(frozen=True)

@@ -60,7 +60,7 @@ class Shape:
 
     @property
     def name(self) -> str:
-        """As in a file's name: 16GiB-2-nodes-4-cpus."""
+        """Name for use in a file name: 16GiB-2-nodes-4-cpus."""
         words = [format_size(self.memory_bytes).replace(" ", "")]
         words += [f"{self.nodes}-nodes"] if self.nodes > 1 else []
         words += [f"{self.cpus}-of-{self.present}-cpus"] if self.present > 1 else []

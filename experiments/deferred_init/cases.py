@@ -17,7 +17,7 @@ from .rows import Layout
 A_LAUNCH = 20
 """Nodes whose arrays are files that one runner has open."""
 CPUS = 4
-"""Of the machine that kernels see: a thread for each."""
+"""CPUs of the machine that kernels see, with a thread for each."""
 LAYOUTS: tuple[Layout, ...] = ("whole", "unaligned", "holes")
 
 

@@ -38,7 +38,7 @@ from .state import States
 from .zones import Layout
 
 MODULES = ("memmap",)
-"""Of kernel/modules: no guest loads it, its file has the facts of a variant's build."""
+"""Module of kernel/modules. No guest loads it; its file has the facts of a variant's build."""
 
 PAGE_MAP_RATIO = 64
 """A page of memory has a 64th of its size in the map, and of a guest's memory only that is

@@ -24,7 +24,7 @@ PAGES_PER_HOLE = 4096
 """In the layout with holes, one reserved range in so many pages: about every 16 MiB."""
 
 LAYOUT_SEED = 1
-"""Of a row's ranges: the same in every run."""
+"""Seed of a row's random ranges: the same in every run."""
 
 
 @dataclass(frozen=True)

@@ -305,7 +305,7 @@ def plan_ranges(layouts: Iterable[NodeLayout]) -> NDArray[np.uint64]:
 
 
 def _memory_kinds(memory: Iterable[Range]) -> Iterator[tuple[int, int, int]]:
-    """Of two ranges that touch one may go and one stays, or memblock makes them one."""
+    """Give adjacent ranges different kinds, or memblock would merge them into one."""
     kind, at = 0, None
     for start, end in memory:
         kind = 2 - kind if start == at else 0
@@ -393,7 +393,7 @@ def extent_bytes(row: DeferredInitRow) -> int:
 
 
 COUNTED_BYTES = 512 << 20
-"""Of a counted row: early allocations leave most of it."""
+"""Memory of a counted row. Early allocations leave most of it free."""
 
 
 def halved(row: DeferredInitRow) -> DeferredInitRow | None:

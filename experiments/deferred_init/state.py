@@ -35,11 +35,11 @@ class State:
 
     node: DeferredNode
     digest: str
-    """Of every byte of their descriptors, the free blocks and the types of pageblocks."""
+    """Digest over all descriptors' bytes, the free blocks and the pageblock types."""
     nr_pages: int
-    """That were initialised and freed."""
+    """Pages that were initialised and freed."""
     taken: tuple[int, ...] = ()
-    """Frames that somebody got meanwhile."""
+    """Frames that were allocated in the meantime."""
 
 
 def check(zones: Zones, node: Node) -> State:
@@ -229,11 +229,11 @@ class _Listed:
     """What is on lists, as was checked, and how that is not what was predicted."""
 
     heads: NDArray[Any]
-    """All blocks: their links are the lists'."""
+    """All free blocks, as the lists link them."""
     broken: NDArray[Any]
     """Predicted, and not there; of their pages, heads has what is left."""
     taken: NDArray[np.uint64]
-    """Of which nothing can be predicted."""
+    """Frames that were allocated in the meantime, so their contents cannot be predicted."""
 
 
 def _check_map(
@@ -334,7 +334,7 @@ def _spans(blocks: NDArray[Any]) -> list[tuple[int, int]]:
 
 
 class States:
-    """What boots of the same memory leave, which must be the same: whoever did it, and how many."""
+    """States of memory after boots: the same for the same memory, with any number of CPUs."""
 
     def __init__(self) -> None:
         self._first: dict[tuple[DeferredNode, tuple[int, ...]], tuple[str, str]] = {}

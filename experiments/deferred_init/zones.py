@@ -60,7 +60,7 @@ class Node:
     zone: int
     managed_pages: int
     held: tuple[tuple[int, int, NDArray[np.uint8]], ...]
-    """Of the deferred pages those that are not free: first pfn, one past the last, descriptors."""
+    """Deferred pages that are not free: first pfn, one past the last, and descriptors."""
 
     def held_at(self, first_pfn: int, nr_pages: int) -> NDArray[np.uint8]:
         """Descriptors of some of these, as they were."""
@@ -312,7 +312,7 @@ class Zones:
         return np.array(pfns, np.uint64)
 
     def _order_of_list(self, number: int) -> int:
-        """Of all pages on a CPU's list. Source: pindex_to_order(), mm/page_alloc.c."""
+        """Order of all pages on a CPU's list. Source: pindex_to_order(), mm/page_alloc.c."""
         if number >= self.facts["NR_LOWORDER_PCP_LISTS"]:
             return self.facts["HPAGE_PMD_ORDER"]
         return number // self.facts["MIGRATE_PCPTYPES"]

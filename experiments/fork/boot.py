@@ -24,10 +24,10 @@ from ream.values import Value
 from .programs import FORK_FOLIOS
 
 IN_GUEST = "/workloads/fork_folios"
-"""Where guest.c finds the workload."""
+"""Path at which guest.c finds the workload."""
 
 ALL_OPS = ("fork", "exit", "refork", "munmap-shared", "munmap", "dontneed")
-"""Of workloads/fork_folios.c: what it times unless it is told less."""
+"""Operations that workloads/fork_folios.c times by default."""
 
 SYSTEM_BYTES = 1 << 30
 """Memory of a guest besides the mapping and what describes it."""
@@ -48,7 +48,7 @@ class ForkPlan:
     rounds: int
     ops: tuple[str, ...] = ALL_OPS
     seed: int = 0
-    """For the order of mappings within a round."""
+    """Seed for the order of mappings within a round."""
 
     @property
     def least_bytes(self) -> int:
@@ -57,7 +57,7 @@ class ForkPlan:
 
     @property
     def name(self) -> str:
-        """As in a file's name: fork-16-64."""
+        """Name for use in a file name: fork-16-64."""
         return "-".join(("fork", *map(str, self.folio_kib)))
 
     def init_words(self) -> tuple[str, ...]:
@@ -80,7 +80,7 @@ class ForkSample(Value):
     round: int
     op: str
     time_ns: int
-    """Of the guest's clock: instructions, where it counts these."""
+    """Time by the guest's clock; instructions if the clock counts these."""
     nr_ptes: int
     verified: bool
     window: int = 0
@@ -88,7 +88,7 @@ class ForkSample(Value):
     counted: Counted | None = None
     """What the kernel did meanwhile; None if it was not counted."""
     digest: str | None = None
-    """With op "fork": of flags, mapcounts and contents of all pages, in the order of addresses."""
+    """Digest over flags, mapcounts and contents of all pages by address; op "fork" only."""
 
 
 def fork_initramfs(image: Image, *, init: Path, work: Path) -> Path:

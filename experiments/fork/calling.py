@@ -31,10 +31,10 @@ from .rows import ForkRow
 FOLDER = Path(__file__).parent / "calling"
 
 NODE_STEP = 4 << 20
-"""Of the size of a node: a block of the allocator's largest order."""
+"""Unit of a node's size: a block of the allocator's largest order."""
 
 SPARE_BYTES = 64 << 20
-"""Of a node beside anonymous pages: slabs, page tables of two, and what is reserved."""
+"""Memory of a node besides anonymous pages: slabs, page tables of two processes, reserves."""
 
 COPIES = 2
 """Frames for each anonymous page: the parent writes to its own while the child has the old one."""
@@ -43,10 +43,10 @@ RUNNER_BYTES = STRUCT_PAGE_BYTES + 5 * 8 + 1
 """What descriptors and the runner take for each page; calling/row.h."""
 
 CPUS = 2
-"""That have the address space loaded."""
+"""CPUs that have the address space loaded."""
 
 OPERATIONS = {"dup-mm": "fork", "dup-mm-faults": "faults", "dup-mm-exit": "exit"}
-"""By a row's operation, what the runner calls it."""
+"""The runner's name for each operation of a row."""
 
 
 @dataclass(frozen=True)

@@ -29,7 +29,7 @@ class _Details(TypedDict):
 
 
 def _details(step: Step) -> _Details:
-    """What zap() is told of an act besides who does it."""
+    """Arguments of zap() for a step, besides the process."""
     return {"drop_markers": step not in {"discard", "truncate"}, "even_cows": step != "truncate"}
 
 

@@ -21,24 +21,24 @@ from .rows import ForkRow
 FOLDER = Path(__file__).parent / "freeing"
 
 NODE_STEP = 4 << 20
-"""Of the size of a node: a block of the allocator's largest order."""
+"""Unit of a node's size: a block of the allocator's largest order."""
 
 SPARE_BYTES = 64 << 20
-"""Of a node beside what is mapped: page tables, the gather's pages, and what is reserved."""
+"""Memory of a node besides the mapping: page tables, pages of the gather, reserves."""
 
 RUNNER_BYTES = STRUCT_PAGE_BYTES + 2 * 8 + 4 + 2
 """What descriptors and the runner take for each page; freeing/row.h."""
 
 CASE_BYTES = 8 << 20
-"""Of the mapping of a case."""
+"""Size of the mapping of a case."""
 
 CPUS = 2
-"""That have the address space loaded."""
+"""CPUs that have the address space loaded."""
 
 
 @dataclass(frozen=True)
 class Freed:
-    """One mapping. held_every: of one folio of so many somebody has a reference; 0: of none."""
+    """One mapping. held_every: one folio in so many has a further reference; 0: none has."""
 
     name: str
     order: int

@@ -126,7 +126,7 @@ def taken(rows: Sequence[ForkRow], visits: Visits) -> Iterator[Taken]:
 def remarks(
     rows: Iterable[ForkRow], taken: Iterable[Taken], tables: Sequence[Table]
 ) -> dict[str, tuple[str, ...]]:
-    """Of each row: how it compares with base pages, here and in the published table.
+    """Remarks by row: the comparison with base pages, here and in the published table.
 
     Without batches all sizes took the same time, so the 4 KiB row of a kernel that has them is
     what a kernel without them would need for every size.

@@ -36,7 +36,7 @@ FOLDER = Path(__file__).parent / "native"
 """This experiment's glue and runner."""
 
 SHUFFLE_SEED = 0x5EED
-"""Of the order of folios in cold rows: the same for every variant, launch and run."""
+"""Seed for the order of folios in cold rows: the same for every variant, launch and run."""
 
 Step = Literal["copy", "unmap", "unmap-child", "exit", "exit-child", "discard", "truncate"]
 """What the runner can do; native/fork.h."""
@@ -48,7 +48,7 @@ _MOMENTS: dict[str, tuple[Step, Moment, Moment]] = {
     "munmap-shared": ("unmap", "forked", "inherited"),
     "exit": ("exit-child", "forked", "orphaned"),
 }
-"""Of each operation: what is done, and memory before and after it."""
+"""The step of each operation, and the states of memory before and after it."""
 
 _Size = tuple[int, int, bool]
 """The order of a row's folios, its entries, and whether those are blocks."""
@@ -131,7 +131,7 @@ def case_of(
 
 
 def _counts(calls: Calls, ret: int) -> list[int]:
-    """As struct fork_result has them, nr_freed to error."""
+    """Fields of struct fork_result from nr_freed to error, in order."""
     return [
         int(calls.freed.sum()),
         int(calls.deferred.sum()),
@@ -203,7 +203,7 @@ def written_plan(cases: Iterable[Case], work: Path) -> Planned:
 
 
 def place_of(build: Build) -> Place:
-    """Where the runner lays mappings out."""
+    """Addresses at which the runner lays mappings out."""
     at = build.addresses
     return Place(at["map"], at["first_pfn"], at["anon_vma"], at["mapping"])
 

@@ -106,7 +106,7 @@ class ForkRow(RowBase):
 
     @property
     def order(self) -> int:
-        """Of its folios."""
+        """Order of the folios in the mapping."""
         return FOLIO_BYTES.index(self.folio_bytes)
 
     @property
@@ -116,7 +116,7 @@ class ForkRow(RowBase):
 
     @property
     def nr_vmas(self) -> int:
-        """Of a recorded process."""
+        """VMAs of the recorded process; 1 if the row has no recorded layout."""
         return len(layout(self.layout)) if self.layout else 1
 
     @property

@@ -18,7 +18,7 @@ from .rows import ForkRow
 
 ROUNDS = 9
 OPS: Mapping[str, tuple[str, ...]] = {"fork": ("fork",), "munmap": ("munmap", "munmap-shared")}
-"""By operation of a row, what the workload does for it."""
+"""Operations of the workload for each operation of a row."""
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class _Wanted:
 def left_out_of(
     rows: Iterable[ForkRow], *, seed: int, work: Path, step: Step
 ) -> dict[str, LeftOut | str]:
-    """By name of each row that is a part of something: what is left out, or why nobody can say.
+    """By name of each row that times a part of a call: what is left out, or why it is unknown.
 
     fork: what a fork() of the same program takes without the mapping. munmap: what munmap() takes
     more where it gives up the pages than where another process maps them still.

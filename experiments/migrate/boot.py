@@ -26,16 +26,16 @@ from .engine import EngineModel
 from .programs import MIGRATE_SOAK, MOVE_FOLIOS
 
 IN_GUEST = "/workloads"
-"""Where guest.c finds its programs."""
+"""Folder in which guest.c finds its programs."""
 
 Provider = Literal["none", "dcbm", "mtcopy"]
-"""Who copies: the kernel, folio by folio; a DMA engine's channels; threads."""
+"""What copies: none: the kernel, folio by folio; dcbm: DMA channels; mtcopy: threads."""
 
 MODULES = ("swdma", "dcbm", "mtcopy")
 """What guest.c loads when it is needed; kernels without the series have only the first."""
 
 ENGINE = "swdma"
-"""Of kernel/modules, for every kernel."""
+"""Module of kernel/modules that is built for every kernel."""
 
 SYSTEM_BYTES = 1 << 30
 """Memory of the first node besides the buffer."""
@@ -74,13 +74,13 @@ class MigratePlan:
     steps: tuple[Step, ...]
     buffer_bytes: int
     rounds: int
-    """Besides round 0, which is the first move of a fresh buffer and no sample of a row."""
+    """Rounds after round 0. That one moves a fresh buffer first and is no sample of a row."""
     path: str = "move_pages"
-    """Of workloads/move_folios.c."""
+    """Path of migration that workloads/move_folios.c takes."""
     source: int = 0
     target: int = 1
     seed: int = 1
-    """Of the contents."""
+    """Seed of the random contents of the buffer."""
     words: tuple[str, ...] = ()
     """Settings of the guest, for paths that need some: guest.c."""
 
@@ -122,12 +122,12 @@ class MigrateSample(Value):
     source: int
     target: int
     time_ns: int
-    """Of the guest's clock: instructions of the whole guest, where it counts these."""
+    """Time by the guest's clock. If the clock counts instructions: those of the whole guest."""
     nr_bytes: int
     nr_folios: int
     nr_arrived: int
     counters: Mapping[str, int]
-    """By how much each has grown; workloads/counters.c names them."""
+    """Growth of each counter; workloads/counters.c names them."""
     verified: bool
     window: int = 0
     """The name by which a plugin that counts knows the move."""

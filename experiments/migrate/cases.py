@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Migrations at their edges, and random mixtures that somebody copies, who may have a fault."""
+"""Migrations at their edges, and random mixtures copied by the CPU, threads or a faulty engine."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
@@ -14,12 +14,12 @@ from .plan import Case, Engine, case_of, place_of, written_plan
 A_LAUNCH = 20
 """Migrations whose arrays are files that one runner has open."""
 GIVEN_AWAY = ("__srcu_read_lock", "dma_map_page_attrs", "queue_work_on")
-"""Who asks for a module that copies, or has engines or helpers copy, calls one of these.
+"""Functions of which one is called wherever a copying module, engine or helper is used.
 
 A CPU that copies a folio calls cond_resched() between its pages.
 """
 CPUS = 4
-"""Of the machine that kernels see: three channels, and who waits for them."""
+"""CPUs of the machine that kernels see: three for channels, one for the thread that waits."""
 ENGINES: tuple[tuple[Engine, int], ...] = (("serial", 0), ("dma", 2))
 FAULTS = ("fail_at", "short_at", "stall_at", "vanish_at")
 
@@ -37,7 +37,7 @@ def cases(build: Build, work: Path, seeds: Iterable[int], *, edges: bool) -> Ite
 
 
 def _mixed(seed: int, facts: Mapping[str, int], place: Place) -> Case:
-    """A mixture that somebody copies, who may have a fault."""
+    """A mixture with a random copier; a DMA engine may have a fault."""
     draw = drawn(seed)
     engine: Engine = draw.choice(("serial", "threads", "dma"))
     faults = {}

@@ -24,18 +24,18 @@ class EngineModel:
         return f"{self.setup_ns} ns a descriptor, {self.mb_per_s / 1000:g} GB/s a channel"
 
     def kept_words(self, late: int) -> str:
-        """Of a guest, where a thread copies and a channel completes no sooner than the model."""
+        """Remark whether a guest kept to the model. late: how often its threads were slower."""
         kept = f"could not be kept {late:,} times: its threads were slower" if late else "was kept"
         return f"the model ({self}) {kept}"
 
 
 NOT_COUNTED = "the engine has no model here: who waits for a device executes no instructions"
-"""Of a row with a model, where instructions are counted."""
+"""Why a row with a model is not measured where instructions are counted."""
 
 
 MODELS = MappingProxyType({"ptdma-v4-grid": EngineModel(setup_ns=570, mb_per_s=6180)})
-"""By name. ptdma-v4-grid: what fits the 36 cells of the published table migrate-offload-v4 best,
-by least squares of logarithms; docs/method.md has how, and how well."""
+"""Models by name. ptdma-v4-grid: the best fit to the 36 cells of the published table
+migrate-offload-v4, by least squares of logarithms; docs/method.md shows how, and how well."""
 
 
 class EngineRow(RowBase):
@@ -47,9 +47,9 @@ class EngineRow(RowBase):
 
     if TYPE_CHECKING:
         channels: int
-        """That copy at once; a field of each experiment, with a default of its own."""
+        """Channels that copy at once. Each experiment has the field, with a default of its own."""
         buffer_bytes: int
-        """Bytes of memory that are moved; likewise a field of each experiment."""
+        """Bytes of memory that are moved. Each experiment has this field, too."""
 
     engine_model: Literal["none", "ptdma-v4-grid", "declared"] = "none"
     engine_setup_ns: int | None = Field(default=None, ge=0, le=10**9)
@@ -95,5 +95,5 @@ class EngineRow(RowBase):
         }
 
     def model_words(self) -> str:
-        """Of a title: which model, and its numbers."""
+        """Words of a title: the name of the model and its numbers."""
         return f"engine modelled as {self.engine_model} ({self.model})"

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * experiment=migrate: the program /workloads/move_folios, in one step after
- * another. What it says goes to the host as it is.
+ * another. Its output goes to the host unchanged.
  *
- *   steps=KIB/WHO/N[,...]  size of folios, who copies them, in how many parts:
+ *   steps=KIB/WHO/N[,...]  size of folios, what copies them, in how many parts:
  *                          dcbm on N channels of swdma, mtcopy in N threads,
  *                          or none/0, which is the kernel, folio by folio;
  *                          behind dcbm's N a model of a device: /SETUP_NS/MB_PER_S
@@ -14,7 +14,7 @@
  *   seed=N                 of the contents
  *   back=1                 odd rounds move the same buffer back
  *   adaptive=0             an engine copies even where the CPU is quicker
- *   reasons=NAMES          for whose migrations; who asks for them, if not given
+ *   reasons=NAMES          migrate reasons that are offloaded; default: the module's
  *   tier=1                 the pmem of region0 becomes memory, in a tier below
  *                          RAM; demotion is on
  *   balancing=1            NUMA balancing is on, and looks often

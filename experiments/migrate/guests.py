@@ -139,7 +139,7 @@ class MigrateGuests(Guests[MigrateRow]):
         self.setting = choose(options)
         self.machine = machine_of(self.plan, self.setting)
         self._said: dict[tuple[str, str], list[tuple[Step, MigrateSample]]] = defaultdict(list)
-        """By row and variant."""
+        """Steps and their samples, by row and variant."""
 
     @staticmethod
     def initramfs(image: Image, init: Path, work: Path) -> Path:
@@ -178,7 +178,7 @@ class MigrateGuests(Guests[MigrateRow]):
         yield Taken(sample, dict(moved.counters))
 
     def remarks(self, row: MigrateRow, names: Sequence[str]) -> Iterator[str]:
-        """Who copied, as the counters have it, and what is in the count."""
+        """Remarks on what copied, by the counters, and on what the count includes."""
         del names
         for (name, variant), told in self._said.items():
             if name != row.name or is_copy(variant):
@@ -212,7 +212,7 @@ def sample_of(said: MigrateSample, row: MigrateRow, step: Step, boot: MigrateBoo
 
 
 def copied(step: Step, said: MigrateSample) -> str:
-    """Who copied in one move, in words: the share that the provider has taken."""
+    """Words for what copied in one move: the provider's share of the folios, and failures."""
     its = said.counters.get(f"{step.provider}_folios_migrated", 0)
     failures = said.counters.get(f"{step.provider}_folios_failures", 0)
     copied = f"{its:,} of {counted(said.nr_folios, 'folio')} copied by {step.provider}"

@@ -38,30 +38,30 @@ FOLDER = Path(__file__).parent / "native"
 """This experiment's glue and runner."""
 
 SHUFFLE_SEED = 0x5EED
-"""Of the order of folios in cold rows: the same for every variant, launch and run."""
+"""Seed for the order of folios in cold rows: the same for every variant, launch and run."""
 
 LIMITS = (
     STOCK_LIMIT,
     BatchLimit(1 << 18),
     BatchLimit(512, folios=128, most_pages=4096),
 )
-"""Of a batch: stock, of the published series (HPAGE_PUD_NR), and of ours while somebody copies
-(migrate_batch_is_full()). Where these make a difference, each answer is told."""
+"""Limits of a batch: stock; the published series' (HPAGE_PUD_NR); ours while a provider copies
+(migrate_batch_is_full()). Where they make a difference, the plan has an answer for each."""
 
 REASON = "SYSCALL"
-"""Who asks for it in timed rows: move_pages(2)."""
+"""Migrate reason of timed rows: move_pages(2)."""
 
 VM_FLAGS = ("READ", "WRITE", "MAYREAD", "MAYWRITE", "MAYEXEC", "ACCOUNT", "SOFTDIRTY")
-"""Of private memory that may be written, without VM_."""
+"""VM flags of private writable memory, without the prefix VM_."""
 
 EVENTS = (
     *("PGMIGRATE_SUCCESS", "PGMIGRATE_FAIL"),
     *("THP_MIGRATION_SUCCESS", "THP_MIGRATION_FAIL", "THP_MIGRATION_SPLIT"),
 )
-"""In the order of enum migrate_event; native/migrate.h."""
+"""VM events that are checked, in the order of enum migrate_event; native/migrate.h."""
 
 STATS = ("NR_ISOLATED_ANON", "NR_ISOLATED_FILE", "NR_ANON_MAPPED", "NR_ANON_THPS")
-"""In the order of enum migrate_stat."""
+"""Statistics that are checked, in the order of enum migrate_stat."""
 
 FAULTS = (
     "fail_at",
@@ -75,13 +75,13 @@ FAULTS = (
     "max_seg_bytes",
     "no_results",
 )
-"""In the order of enum offload_fault."""
+"""Faults of an engine, in the order of enum offload_fault."""
 
 LRU_OFFSET = 8
-"""Of folio->lru in the first descriptor; native/expect.c."""
+"""Offset of folio->lru in the first descriptor; native/expect.c."""
 
 QUEUE_OFFSET = 16
-"""Of _deferred_list in the third descriptor; native/queue.c."""
+"""Offset of _deferred_list in the third descriptor; native/queue.c."""
 
 MOST_MAPPINGS = 2
 """MIGRATE_MOST_MAPPINGS; native/migrate.h."""
@@ -168,7 +168,7 @@ def _files_of(after: After) -> tuple[NDArray[Any], ...]:
 
 
 def _numbers_of(after: After) -> Iterator[int]:
-    """In the order of enum number; native/expect.c."""
+    """Numbers that the runner compares, in the order of enum number; native/expect.c."""
     yield from (after.ret, after.nr_succeeded)
     yield from (after.events[name] for name in EVENTS)
     for name in STATS:
@@ -316,7 +316,7 @@ def _check(facts: Facts) -> None:
 
 
 def place_of(build: Build) -> Place:
-    """Where the runner lays things out."""
+    """Addresses at which the runner lays out memory and lists."""
     at = build.addresses
     src_queue = at["nodes"] + build.facts["queue"]
     return Place(
@@ -435,8 +435,8 @@ R = TypeVar("R", bound=EngineRow)
 def suit(rows: Iterable[R], most: int | None = None, *, cpus: int | None = None) -> Suited:
     """Which rows are run here: those with few enough channels for its CPUs."""
     suited: Suited = suit_rows(rows, lambda row: row.workers, what="channel", most=most, cpus=cpus)
-    # Whoever waits for the channels of a DMA engine is none of them. A kernel of one CPU flushes no
-    # TLB of another, and the oracle expects that it does.
+    # The thread that waits for the channels of a DMA engine is none of them. A kernel of one CPU
+    # flushes no TLB of another, and the oracle expects such flushes.
     workers = max([1, *(row.workers for row in suited.rows)])
     return replace(suited, cpus=max(suited.cpus, workers + 1))
 
@@ -459,6 +459,6 @@ def halved(row: R) -> R | None:
 
 
 COUNTED_BYTES = 4 << 20
-"""Of a counted row: pages are copied word by word there."""
+"""Buffer of a counted row: small, since pages are copied word by word there."""
 
 SIZED: Sized[MigrateRow] = Sized(needed_bytes, extent_bytes, halved, COUNTED_BYTES)

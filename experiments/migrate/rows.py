@@ -90,7 +90,7 @@ class MigrateRow(EngineRow):
 
     @property
     def order(self) -> int:
-        """Of its folios."""
+        """Order of the folios in the buffer."""
         return (self.folio_bytes // PAGE_BYTES).bit_length() - 1
 
     @property
@@ -136,7 +136,7 @@ class MigrateRow(EngineRow):
 
     @property
     def cell(self) -> GridPlace | None:
-        """Of the published table: its lines are numbers of channels, its columns are sizes.
+        """Cell of the published table: lines are numbers of channels, columns are folio sizes.
 
         Threads that copy as fast as they can are no channels of that table.
         """

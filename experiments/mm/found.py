@@ -85,7 +85,7 @@ class Defect:
 
     @property
     def folder(self) -> Path:
-        """Where its files are."""
+        """Folder of its files."""
         return FOLDER / self.name
 
     @property

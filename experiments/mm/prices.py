@@ -61,7 +61,7 @@ def _line(name: str, cells: list[str]) -> str:
 
 
 def _number(row: str, per_page: float, sign: str) -> str:
-    """Of a row, in digits that can be read."""
+    """A row's number per page, or per huge page in a THP row, with readable digits."""
     number = per_page * (PAGES_OF_A_HUGE_ONE if "thp" in row else 1)
     return f"{number:{sign},.{0 if abs(number) >= LONG else 1}f}"
 

@@ -52,7 +52,7 @@ class JobPlan:
 
     @property
     def name(self) -> str:
-        """As in a file's name."""
+        """Name for use in a file name."""
         return self.experiment
 
     def init_words(self) -> tuple[str, ...]:

@@ -24,7 +24,7 @@ DISPLACED_L3 = 2
 BASE_KIB = PAGE_BYTES >> 10
 
 ALIKE = {"name": "", "folio_bytes": PAGE_BYTES, "published": (), "differs": ()}
-"""Of rows that differ in the size of folios alone."""
+"""Fields to overwrite so that rows compare equal if only the size of folios differs."""
 
 
 def displaced_bytes(machine: Machine) -> int:
@@ -71,7 +71,7 @@ class JobRows(Generic[R]):
 def remarks(
     rows: Sequence[R], taken: Sequence[Taken], tables: Sequence[Table]
 ) -> dict[str, tuple[str, ...]]:
-    """Of each row: how it compares with base pages, and what its pages were like afterwards."""
+    """Remarks by row: comparison with base pages, and the state of its pages afterwards."""
     del tables
     its: dict[str, list[JobSample]] = {}
     for one in taken:

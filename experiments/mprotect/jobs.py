@@ -80,7 +80,7 @@ class JobSample(Value):
     round: int
     op: str
     time_ns: int
-    """Of a guest's clock instructions, where it counts these."""
+    """Time by the clock; instructions in a guest whose clock counts these."""
     nr_ptes: int
     verified: bool
     launch: int = 0

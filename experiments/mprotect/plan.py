@@ -59,7 +59,7 @@ def _signed(word: int) -> int:
 
 
 def _counts(changed: Changed) -> list[int]:
-    """As struct mprotect_result has them, nr_pages to flushes."""
+    """Fields of struct mprotect_result from nr_pages to flushes, in order."""
     words = (changed.nr_pages, changed.nr_flushes, changed.flush_start, changed.flush_end)
     return [_signed(word) for word in words]
 

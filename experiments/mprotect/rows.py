@@ -20,7 +20,7 @@ CONTPTE_BYTES = PAGE_BYTES << 4
 FOLIO_BYTES = tuple(PAGE_BYTES << order for order in range(10))
 MAX_CALL_BYTES = 1 << 30
 LEAST_BYTES = 1 << 20
-"""Of a mapping: a sample of less is too short for the clock, so it makes several calls."""
+"""Least bytes of a sample: less is too short for the clock, so a sample makes several calls."""
 
 Operation = Literal["rw-to-r", "r-to-rw", "rw-to-none", "none-to-rw"]
 OPERATIONS: tuple[Operation, ...] = ("rw-to-r", "r-to-rw", "rw-to-none", "none-to-rw")
@@ -80,7 +80,7 @@ class MprotectRow(RowBase):
 
     @property
     def order(self) -> int:
-        """Of its folios."""
+        """Order of the folios in the mapping."""
         return FOLIO_BYTES.index(self.folio_bytes)
 
     @property

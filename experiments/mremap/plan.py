@@ -56,7 +56,7 @@ def _signed(word: int) -> int:
 
 
 def _counts(after: Moved) -> list[int]:
-    """As struct mremap_result has them, nr_bytes to flushes."""
+    """Fields of struct mremap_result from nr_bytes to flushes, in order."""
     words = (after.nr_bytes, after.nr_flushes, after.flush_start, after.flush_end)
     return [_signed(word) for word in words]
 

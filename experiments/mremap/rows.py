@@ -21,7 +21,7 @@ FOLIO_BYTES = tuple(PAGE_BYTES << order for order in range(10))
 MAX_CALL_BYTES = 1 << 30
 TABLE_BYTES = 2 << 20
 LEAST_BYTES = 4 << 20
-"""Of a sample: what moves less is too short for the clock, so it makes several calls."""
+"""Least bytes of a sample: less is too short for the clock, so a sample makes several calls."""
 LEAST_ACROSS_BYTES = 1 << 20
 """A program maps two tables' reach for each call that crosses tables."""
 
@@ -81,7 +81,7 @@ class MremapRow(RowBase):
 
     @property
     def order(self) -> int:
-        """Of its folios."""
+        """Order of the folios in the mapping."""
         return FOLIO_BYTES.index(self.folio_bytes)
 
     @property

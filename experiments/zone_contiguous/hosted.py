@@ -110,7 +110,7 @@ def halved(row: ZoneContiguousRow) -> ZoneContiguousRow | None:
 
 
 COUNTED_BYTES = 4 << 20
-"""Of the map of a counted row: every block that is plugged looks at all of it."""
+"""Size of a counted row's map: small, since each hot-plugged block scans all of it."""
 
 SIZED: Sized[ZoneContiguousRow] = Sized(
     needed_bytes, lambda row: row.nr_pages * STRUCT_PAGE_BYTES, halved, COUNTED_BYTES

@@ -21,13 +21,13 @@ ALL = (1 << PAGES_PER_SECTION // PAGES_PER_SUBSECTION) - 1
 """Every subsection of a section."""
 
 PRESENT, ONLINE, EARLY = 1, 2, 4
-"""As in native/zone_contiguous.h."""
+"""Flags of a section, with the values of native/zone_contiguous.h."""
 
 FIRST_PFN = 1 << 26
-"""Of every zone's first section: 256 GiB, above any RAM we host."""
+"""First frame of every zone: 256 GiB, above any RAM we host."""
 
 MOST_SECTIONS = 6
-"""Of a zone in a random mixture."""
+"""The most sections of a zone in a random mixture."""
 
 
 @dataclass(frozen=True)

@@ -64,12 +64,12 @@ class Device:
 
     @property
     def nr_calls(self) -> int:
-        """Of memmap_init_zone_device(), in a bind."""
+        """Calls of memmap_init_zone_device() in a bind."""
         return self.size_bytes // (self.chunk_bytes or self.size_bytes)
 
     @property
     def name(self) -> str:
-        """As in a file's name: fsdax, devdax-ram, private-chunks-list."""
+        """Name for use in a file name: fsdax, devdax-ram, private-chunks-list."""
         words = [self._kind, *self.config, *(word.partition("=")[0] for word in self.cmdline)]
         words += ["chunks"] if self.chunk_bytes else []
         words += [*self.also, *(["no-node"] if self.node == "none" else [])]
@@ -136,7 +136,7 @@ class Call(Value):
 
     @property
     def reserve(self) -> int:
-        """Of these, pages whose descriptors nobody writes."""
+        """Skipped pages whose descriptors nothing writes: the altmap's reserve."""
         return self.altmap_base_pfn + self.altmap_reserve - self.start_pfn if self.altmap else 0
 
 
@@ -156,7 +156,7 @@ class Checked:
 
     bind: Bind
     nr_bytes: int
-    """Of map, written by its calls."""
+    """Bytes of map that its calls wrote."""
     counted: Counted | None = None
     """What the kernel did in its calls; None if it was not counted."""
 

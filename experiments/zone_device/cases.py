@@ -18,7 +18,7 @@ FAR_PFN = 1 << 33
 """No 32 bits hold it."""
 PAGEBLOCK_ORDER = 9
 OLD_BLOCKS = 0xAA
-"""Of two pageblocks: another migratetype, and not to be scanned, which has to stay."""
+"""Bits of two pageblocks: another migratetype, and the skip bit, which has to stay."""
 ORDERS = (0, 1, 4, 9, 10, 18)
 TYPES = ("PRIVATE", "COHERENT", "FS_DAX", "GENERIC", "PCI_P2PDMA")
 MOST_SECTIONS = 6

@@ -55,7 +55,7 @@ static int kmsg_fd;
  */
 static void enable_message(void)
 {
-	/* By what it says, not by who: a patch may move it. */
+	/* By its text, not by its function: a patch may move it. */
 	if (write_text(DYNAMIC_DEBUG,
 		       "file mm/mm_init.c format initialised +p\n"))
 		give_up(errno, "enable the kernel's message in %s",

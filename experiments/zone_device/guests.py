@@ -34,7 +34,7 @@ MAP_RATIO = 64
 """A page has a 64th of its size in the map, and of a guest's device only that is written."""
 
 MODULES = ("memmap", "memremap")
-"""Of kernel/modules, built for each variant."""
+"""Modules of kernel/modules, built for each variant."""
 
 ICOUNT_ROUNDS = 3
 """Where instructions are counted, more of them add nothing."""

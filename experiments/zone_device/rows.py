@@ -53,7 +53,7 @@ class ZoneDeviceRow(RowBase):
     first_touch: bool = False
     also: Tuple[Also] = ()
     chunk_bytes: DeviceBytes | None = None
-    """Of each call; None: one call is for all of the device."""
+    """Size of each call's range; None: one call covers all of the device."""
     cmdline: Texts = ()
     """More words for a guest's kernel."""
     call: Call = "memmap_init_zone_device"

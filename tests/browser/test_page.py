@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The page of a record as a browser shows it: its plots, its parts, and who can read it."""
+"""The page of a record as a browser shows it: its plots, its parts, and its accessibility."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -205,7 +205,7 @@ def test_names_and_numbers_of_plots_are_whole_and_clear_of_each_other(
     assert page.evaluate(NUMBERS) == []
 
 
-# --- Who can read it -----------------------------------------------------------------------
+# --- Accessibility -------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("record", [ZONE_DEVICE, COMPACT])

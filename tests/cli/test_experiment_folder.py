@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""An experiment of somebody's own: a folder anywhere, and no edit in the project."""
+"""A user's own experiment: a folder anywhere, without an edit in the project."""
 
 import json
 import re

@@ -137,7 +137,7 @@ def test_a_mail_that_needs_others_before_it_says_how_many(
 def test_the_nearest_base_to_which_it_applies_is_named(
     ream, history: History, tmp_path: Path
 ) -> None:
-    """Of the kernel sources that are here; nothing is fetched to find one."""
+    """The base is searched among kernel sources that are here; nothing is fetched."""
     trees = tmp_path / "cache" / "ream" / "tree"
     trees.mkdir(parents=True)
     for version, old in (("6.1", "of the base"), ("7.3", "of the base"), ("6.12", "line 5")):

@@ -56,7 +56,7 @@ def test_ctrl_c_at_the_very_start_leaves_no_trace(tmp_path: Path, delay_ms: int)
         time.sleep(delay_ms / 1000)
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=60)
-    # Who is killed by it reads as 130 in a shell, too.
+    # A shell, too, reports 130 for a process that SIGINT killed.
     assert process.returncode in (130, -signal.SIGINT)
     assert out == ""
     assert err in ("", "ream: interrupted; nothing was recorded\n")
@@ -101,7 +101,7 @@ except {exception}:
 def test_a_signal_in_a_callback_of_python_is_not_dropped(
     tmp_path: Path, number: int, exception: str
 ) -> None:
-    """As in that of a lock of an import, whose exceptions Python ignores."""
+    """Python ignores exceptions in such callbacks, for example that of an import lock."""
     text = IN_A_CALLBACK.format(number=number, exception=exception)
     with started((sys.executable, "-P", "-c", text), tmp_path) as process:
         out, err = process.communicate(timeout=60)
@@ -131,7 +131,7 @@ raise SystemExit(_run())
 def test_an_error_that_a_signal_became_is_no_bug(
     tmp_path: Path, number: int, code: int, said: str
 ) -> None:
-    """As Python 3.11 makes one in __set_name__(), and pydantic's core in a model's schema."""
+    """Python 3.11 replaces the exception in __set_name__(), pydantic's core in a model's schema."""
     text = BECOMES_AN_ERROR.format(number=number)
     with started((sys.executable, "-P", "-c", text), tmp_path) as process:
         _, err = process.communicate(timeout=60)

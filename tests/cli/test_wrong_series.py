@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Of several series one is wrong: the others are measured to the end, and the run ends with 5."""
+"""If one of several series is wrong, the others are still measured, and the run exits with 5."""
 
 import json
 import signal

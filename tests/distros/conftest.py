@@ -20,10 +20,10 @@ HERE = Path(__file__).parent
 CLONE = Path("/srv/ream")
 CERTIFICATES = Path("/etc/ssl/certs/ca-certificates.crt")
 COPY = Path("/srv/certificates.crt")
-"""Of these, in a system: installing what has some of its own would write over the original."""
+"""Path of our certificates' copy in a system: a package's own would overwrite the original."""
 
 OUR_OWN = ("http_proxy", "https_proxy", "no_proxy", "PIP_INDEX_URL")
-"""Of the environment, what says how this machine reaches package archives."""
+"""Environment variables that configure how this machine reaches package archives."""
 
 FROM_HERE = {name: name for name in map(Path, ("/etc/pip.conf", "/etc/resolv.conf"))}
 FROM_HERE[CERTIFICATES] = COPY

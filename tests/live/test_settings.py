@@ -53,7 +53,7 @@ with sole_door(say=lambda _: None, wait_s=WAIT_S) as door:
 
 @pytest.fixture(autouse=True)
 def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Where the journal lies: not the user's own, who may need it."""
+    """Folder of the journal: a temporary one, since the user may need the real journal."""
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     return tmp_path / "state/ream"
 

@@ -126,7 +126,7 @@ class Network:
 
     @property
     def ream(self) -> str:
-        """Its path on every host."""
+        """Path of ream on every host."""
         return "~/my tools/ream"
 
 
@@ -169,7 +169,7 @@ def _prepare(directory: Path, number: int, key: Path) -> Host:
     (directory / "machine-id").write_text(f"{number + 1:032x}\n")
     (directory / "passwd").write_text(
         f"root:x:0:0::{directory}/home:/bin/bash\n"
-        # Whom sshd becomes before it knows who comes.
+        # The user that sshd runs as before authentication.
         "sshd:x:65533:65534::/run/sshd:/usr/sbin/nologin\n"
     )
     shutil.copy(f"{key}.pub", directory / "authorized_keys")

@@ -79,7 +79,7 @@ ROWS: dict[str, Row] = {
         layout="one-table",
     ),
 }
-"""Of each experiment one that takes little time."""
+"""One short row of each experiment."""
 
 STORES = {
     "zone-device": SECTION_BYTES >> 12,

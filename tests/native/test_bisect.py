@@ -70,7 +70,7 @@ def repository(kernel: Tree, tmp_path_factory: pytest.TempPathFactory) -> Reposi
 
 
 def planted(repository: Repository, seed: int) -> Planted:
-    """Of 20 commits one makes fork() slower, one does not build, and the others do no harm.
+    """A history of 20 commits: one makes fork() slower, one does not build, the others do no harm.
 
     Each of these puts a patch in that changes no function that is timed, or takes it out again.
     The one that does not build is mended by the next, and neither stands right before the culprit:

@@ -87,7 +87,7 @@ def test_every_kind_of_instruction_is_counted_as_what_it_is(cache: Path, tmp_pat
 
 
 INSTRUCTIONS_OF_CALLS = {"top": 6, "middle": 5, "twice": 13, "leaf": 2, "jumps": 2, "leaves": 1}
-"""Of each function of calls.S, by itself and in all of its calls."""
+"""Instructions of each function of calls.S with its callees, over all of its calls."""
 
 
 def test_a_function_is_counted_with_all_that_it_calls_and_jumps_to(
@@ -175,7 +175,7 @@ def test_a_launch_is_begun_again_when_its_emulator_gives_up(
 
 
 WORDS_BEFORE_A_STACK = ("", "x" * 128)
-"""Of the environment: they move where in a page the stack of a program begins."""
+"""Values of a variable in the environment: they shift where in a page the stack begins."""
 
 
 def test_what_is_counted_does_not_depend_on_the_environment(ream) -> None:
@@ -334,7 +334,7 @@ def test_counted_launches_can_run_side_by_side(ream_started) -> None:
 
 
 def _children(pid: int) -> list[int]:
-    """Of the emulator, at this moment."""
+    """Process IDs of the children of pid that run the emulator at this moment."""
     found = []
     for entry in Path("/proc").iterdir():
         with suppress(OSError):
@@ -345,7 +345,7 @@ def _children(pid: int) -> list[int]:
 
 
 def _masks(pid: int) -> Iterator[frozenset[int]]:
-    """Of every thread of a process: the CPUs that it may run on."""
+    """CPUs that each thread of a process may run on."""
     with suppress(OSError):
         for task in Path(f"/proc/{pid}/task").iterdir():
             yield frozenset(os.sched_getaffinity(int(task.name)))

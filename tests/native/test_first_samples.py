@@ -37,7 +37,7 @@ def test_first_samples_are_like_the_others(ream, tmp_path, experiment: str, row:
 
 
 def firsts(ream, tmp_path: Path, experiment: str, row: str) -> Iterator[list[float]]:
-    """Of one run after another: the first sample of each launch over its variant's median."""
+    """Yield for one run after another each launch's first sample over its variant's median."""
     for number in count():
         runs = tmp_path / str(number)
         counts = ("--launches", str(LAUNCHES), "--rounds", "3", "--output", str(runs))

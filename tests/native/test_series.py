@@ -173,7 +173,7 @@ def test_patches_and_covers_say_what_they_change(
 
 
 CAST = re.compile(r"^\+.*\((?:atomic64_t|u64|s64) \*\)\s*&", re.MULTILINE)
-"""Of the address of a field to that of one of another size."""
+"""A cast from the address of a field to that of one of another size."""
 
 
 def test_no_patch_takes_two_counters_for_one_by_a_cast() -> None:

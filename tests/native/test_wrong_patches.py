@@ -32,7 +32,7 @@ EVERY = [named(name) for name in names()]
 
 
 CAUGHT = r": mine: |warnings"
-"""Who was wrong, and in what case; or a WARN of the kernel's own."""
+"""The wrong variant in a case's error message; or a WARN of the kernel's own."""
 
 PATCHES = [
     (experiment, path)

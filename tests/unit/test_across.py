@@ -26,7 +26,7 @@ def drawn(draw: random.Random, launches: int, *, ratio: float = 1.0, sd: float =
 
 
 def counts(ratio: float, low: float, high: float) -> Estimate:
-    """Of counts that repeat."""
+    """Exact estimate of counts that repeat."""
     return Estimate(ratio, low, high, (ratio,), exact=True)
 
 

@@ -29,7 +29,7 @@ FILLS = {("movnti-8", 1): 2.7e7, ("rep-stosq", 1): 6e7}
 TIMES = {"before": 6e7, "before-again": 6e7, "published": 3e7, "ream": 1.5e7}
 
 COVERED = (0.925, 0.975)
-"""Of 95 % intervals: four standard errors of a share of 1,000 runs to either side, about."""
+"""Coverage allowed for 95 % intervals: about four standard errors each way at 1,000 runs."""
 LAYOUT_SD = 0.03
 
 Simulated = Callable[..., list[Sample]]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Options and a compiler that somebody asks for: which are refused, and that they are the build."""
+"""Requested options and compilers: which are refused, and that the build uses the others."""
 
 import json
 from contextlib import nullcontext

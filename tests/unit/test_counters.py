@@ -21,14 +21,14 @@ IMC = {
     "format/event": "config:0-7\n",
     "format/umask": "config:8-15\n",
 }
-"""Of a memory controller of an Intel server with two sockets."""
+"""Files in sysfs of a memory controller of an Intel server with two sockets."""
 UMC = {
     "type": "24\n",
     "cpumask": "0\n",
     "format/event": "config:0-7\n",
     "format/rdwrmask": "config:8-9\n",
 }
-"""Of one of an AMD server (Zen 4)."""
+"""Files in sysfs of a memory controller of an AMD server (Zen 4)."""
 PACKAGE = {"name": "package-0\n", "energy_uj": "1234\n", "max_energy_range_uj": "65532610987\n"}
 
 

@@ -33,7 +33,7 @@ Floats = NDArray[np.float64]
 
 NR_RUNS = 2000
 COVERED = (0.93, 0.97)
-"""Of 95 % intervals: four standard errors of a share of NR_RUNS to either side."""
+"""Coverage allowed for 95 % intervals: four standard errors each way at NR_RUNS runs."""
 SEED = 20261121
 
 SUBJECTS = ("before", "before-again", "mine", "fill")
@@ -43,7 +43,7 @@ LAYOUT_SD = 0.03
 DRIFT = 0.3
 NOISE = 0.02
 DEGREES = 3
-"""Of the t distribution of a sample's noise: one in a hundred is more than 5 scales off."""
+"""Degrees of freedom of a sample's t noise: one in a hundred is more than 5 scales off."""
 
 
 def linear(_draw: Generator, launches: int, rounds: int, subjects: int) -> Floats:

@@ -96,7 +96,7 @@ def flowed(mail: str) -> str:
 
 
 def carriage_returns(mail: str) -> str:
-    """As a mail program stores it whose mailbox has lines of its own between mails."""
+    """The mail with CRLF line ends, except in the mailbox's own first line."""
     first, _, rest = mail.partition("\n")
     return f"{first}\n" + rest.replace("\n", "\r\n") + "\n"
 

@@ -31,7 +31,7 @@ def drawn(draw: random.Random, ratio: float, sd: float, launches: int = 8) -> Es
 
 
 def share(word: str, truth: float, *, sd: float, nr_times: int = 600) -> float:
-    """Of simulated pairs of runs, those that get this word, where the truth has so changed."""
+    """Share of simulated pairs of runs judged with this word when the truth changes this much."""
     draw = random.Random(f"{truth} {sd}")
     found = 0
     for _ in range(nr_times):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""A series that somebody gives is compared with the tree that it was put on, and with nothing else.
+"""A series given by the user is compared with the tree that it was applied to, and nothing else.
 
 In fork that tree has batching, which `before` has not; in zone-device it is `before`, and what is
 faster still is `published`. A patch that changes nothing must read as nothing in both.

@@ -54,7 +54,7 @@ def test_the_same_records_give_the_same_bytes() -> None:
         assert write(RESULTS, flat.RESULTS) == write(RESULTS, flat.RESULTS)
 
 
-# --- A record that somebody has written into -----------------------------------------------
+# --- A record that was changed afterwards ---------------------------------------------------
 
 ANYTHING = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=3),

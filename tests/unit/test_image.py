@@ -334,7 +334,7 @@ def test_a_deadline_ends_a_chatty_program_as_a_silent_one(tmp_path: Path, text: 
 
 
 def test_ctrl_c_takes_the_compilers_along(tmp_path: Path) -> None:
-    """As make does, the program starts another and waits for it."""
+    """The program starts another one and waits for it, as make does."""
     pids: list[int] = []
 
     def interrupted() -> None:

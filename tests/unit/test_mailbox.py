@@ -128,7 +128,7 @@ def test_answers_of_a_thread_are_left_out_even_with_a_diff(tmp_path: Path) -> No
 
 
 def test_a_thread_of_patches_without_tags_loses_none(tmp_path: Path) -> None:
-    """As from git format-patch -k --thread."""
+    """git format-patch -k --thread makes such mails."""
     mails = (mail("a", own="1"), mail("mm: b", diff("b"), to="1"), mail("[mm] c", to="1"))
     assert titles(loaded(tmp_path, *mails)) == ["a", "mm: b", "c"]
 
@@ -220,7 +220,7 @@ def folder(tmp_path: Path, **files: str) -> Path:
 
 
 def test_two_versions_in_one_folder_are_refused_or_chosen(tmp_path: Path) -> None:
-    """As git format-patch leaves them that is run twice."""
+    """A second run of git format-patch leaves such a folder."""
     second = {f"v2-000{at}-x": one for at, one in enumerate(series(2, version=" v2"))}
     third = {f"v3-000{at}-x": one for at, one in enumerate(series(2, version=" v3"))}
     place = folder(tmp_path, **second, **third)

@@ -224,7 +224,7 @@ def test_what_ream_itself_changed_is_no_change(root: Path, tmp_path: Path) -> No
     )
     write(root, f"{THP}/enabled", "always madvise [never]\n")
     assert settings_now(root, journal)["thp"] == "madvise"
-    write(root, f"{THP}/enabled", "[always] madvise never\n")  # not ours: somebody else's
+    write(root, f"{THP}/enabled", "[always] madvise never\n")  # not ours: set by another program
     assert settings_now(root, journal)["thp"] == "always"
     journal.write_text("damaged")
     assert settings_now(root, journal)["thp"] == "always"
@@ -339,7 +339,7 @@ def test_a_clock_that_jumps_and_a_machine_that_sleeps_are_noticed(
     looks = Looks(root, cpus=(0,))
     seen = [looks.moment()]
     pass_time(clocks, 2.0)
-    clocks["wall_s"] -= 3600  # set back by somebody
+    clocks["wall_s"] -= 3600  # the clock was set back
     seen.append(looks.moment())
     assert (sum_up(seen).wall_jump_s, sum_up(seen).slept_s) == (3600, 0)
     clocks["wall_s"] += 3600 + 30  # set right again; then it slept

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Of the races that KCSAN reports, those of a series fail its tests, and those of others do not."""
+"""Races that KCSAN reports in a series' code fail its tests; races in other code do not."""
 
 import subprocess
 from pathlib import Path

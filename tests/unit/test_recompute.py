@@ -17,7 +17,7 @@ from shipped import EACH
 
 
 def again(record: Record) -> Record:
-    """As it is on disk now, with checksums of that."""
+    """Load the record again from disk, after making its checksums match the files there."""
     sums_made_again(record.path)
     return Record.load(str(record.path), record.path.parent)
 

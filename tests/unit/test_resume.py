@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What an interrupted run leaves, who may go on with it."""
+"""What an interrupted run leaves, and which session may resume it."""
 
 import fcntl
 import json
@@ -182,7 +182,7 @@ def test_until_it_has_its_name_a_record_has_all_that_it_needs_to_go_on(
     assert not {JOURNAL, SERIES} & set(left_in(tmp_path / ID))
 
 
-# --- Who has it ---------------------------------------------------------------------------
+# --- Exclusive access ---------------------------------------------------------------------
 
 
 def test_two_cannot_go_on_with_one_run(tmp_path: Path) -> None:

@@ -45,7 +45,7 @@ for _ in range(2):
     )
     print("anew", digest(json.dumps(summary.to_object())), digest(table.render(summary)))
 """
-"""Of every kept record as it is, and of one made twice anew from its samples."""
+"""Program that prints digests of every kept record, and of one made anew twice from its samples."""
 
 FROM_SAMPLES = "20261128T075224Z-fork-native-6e45"
 

@@ -355,7 +355,7 @@ def test_a_place_that_cannot_be_written_is_named(root: Path) -> None:
 
 @pytest.fixture
 def a_hangup_ends() -> Iterator[None]:
-    """As in a shell, though nohup may have the tests ignore it."""
+    """Restore the default action of SIGHUP, which nohup may have set to ignore."""
     before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
     yield
     signal.signal(signal.SIGHUP, before)

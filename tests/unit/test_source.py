@@ -273,7 +273,7 @@ def test_a_small_tree_asks_for_little_room(
 def test_a_run_killed_while_unpacking_leaves_nothing_that_is_taken_for_a_tree(
     kernel: Path, tmp_path: Path
 ) -> None:
-    """Its tar lives on for a while; not even that may turn the leftovers into a tree."""
+    """The killed run's tar continues for a while; even so the leftovers must not become a tree."""
     ball, cache, bin_dir = tarball(kernel, "tar"), tmp_path / "cache", tmp_path / "bin"
     unpacked = tmp_path / "unpacked"
     fake_program(bin_dir / "tar", f'/bin/tar "$@"; echo $$ >"{unpacked}"; exec sleep 60')

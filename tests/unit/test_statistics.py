@@ -271,7 +271,7 @@ def test_the_interval_covers_the_truth_19_times_of_20(
 
 
 def estimated(*logs: float) -> Estimate:
-    """Of launches with these log ratios."""
+    """Estimate over launches with these log ratios."""
     estimate = over_launches(logs)
     assert estimate is not None
     return estimate

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Of what a run compares, what there can be of a tree for which ours were not written."""
+"""Which variants a run can compare on a tree that our series were not written for."""
 
 from types import SimpleNamespace
 

@@ -8,8 +8,8 @@
  *   compact_success=N wrong_words=N
  *
  * where cma_whole is 1 if all of the CMA area can be had once nobody else wants
- * memory. It ends with the first block or part that is refused. Whoever
- * isolates pageblocks, for this or that, looks for free pages in free lists and
+ * memory. It ends with the first block or part that is refused. Code that
+ * isolates pageblocks, for either use, looks for free pages in free lists and
  * on CPUs. The other process fills memory with base pages, gives every second
  * one back, and then wants huge pages, for which the kernel has to move what is
  * left.

@@ -171,7 +171,7 @@ static void move_memory(void)
 
 	if (memory == MAP_FAILED)
 		fail("mmap");
-	/* Whoever begins where the caller is, begins there every time. */
+	/* Code that begins on the caller's CPU begins there every time. */
 	CPU_ZERO(&first);
 	CPU_SET(0, &first);
 	if (sched_setaffinity(0, sizeof(first), &first))
@@ -202,7 +202,7 @@ int main(void)
 	if (!access(MTCOPY, F_OK))
 		nr_ignored = nr_taken(NR_THREADS, beyond);
 	for (const struct worker *one = workers; one < workers + MOST_PIDS; one++) {
-		/* Less than none has who is gone. */
+		/* A worker that is gone has a negative difference. */
 		if (one->switches <= 0)
 			continue;
 		nr_pools += !at_work[one->pool];

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * Memory with tags moves to another node and back, copied by the migrating task
- * and by mtcopy. A page's tags belong to it like its bytes: whoever copies, each
- * granule must have both afterwards. An engine does not copy tags, so dcbm must
- * not be had.
+ * and by mtcopy. A page's tags belong to it like its bytes: with each copier,
+ * every granule must have both afterwards. An engine does not copy tags, so dcbm
+ * must not be available.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -112,7 +112,7 @@ def test_no_more_threads_copy_than_are_asked_for(image: Builder, tmp_path: Path)
 
 
 def test_no_more_help_than_memory_has_bandwidth_for(image: Builder, tmp_path: Path) -> None:
-    """Of works that are queued; whoever maps is one more."""
+    """The limit counts queued works; the task that maps is one more."""
     said = helpers(image, tmp_path, cpus=MOST_CPUS + 8, config=TRACED)
     assert said["works_queued"] == MOST_CPUS - 1
 
@@ -158,7 +158,7 @@ def isolated(image: Builder, work: Path, *series: str) -> Numbers:
 def test_memory_goes_offline_and_to_cma_while_other_memory_is_compacted(
     image: Builder, tmp_path: Path
 ) -> None:
-    """What a compacting task has freed must not be hidden from whoever isolates its block."""
+    """Pages freed by a compacting task must be visible to code that isolates their block."""
     said = isolated(image, tmp_path)
     assert (said["refused"], said["cma_refused"], said["cma_whole"]) == (0, 0, 1)
     assert said["offlined"] > 0

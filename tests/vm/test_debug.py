@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Who watches every store gets the old loop: KASAN, and an enabled page_ref_set tracepoint."""
+"""Code that watches every store gets the old loop: KASAN, an enabled page_ref_set tracepoint."""
 
 import re
 import subprocess

@@ -46,7 +46,7 @@ struct compact_request {
  * @events: Growth of the counters within the clock.
  * @nr_offloaded: Folios that an engine copied.
  * @nr_flushes: TLB flushes within the clock, of batches and of single entries.
- * @nr_looks: How often somebody looked for free frames; 0 if nobody was to.
+ * @nr_looks: Number of looks for free frames; 0 if none was requested.
  * @nr_parked: The most frames that were free and in no list then.
  * @high_wmark: The zone's high watermark.
  * @pcp_high_min: So many pages on a CPU's lists are flushed while the zone is

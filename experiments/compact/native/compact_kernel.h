@@ -15,7 +15,7 @@ unsigned long compact_populate(const struct compact_request *request);
 
 unsigned long compact_nr_flushes(void);
 
-/* kernel_parked.c: look for free frames that are in no list, if a request has somebody do so. */
+/* kernel_parked.c: look for free frames that are in no list, if a request asks for it. */
 void compact_begin_looking(const struct compact_request *request);
 void compact_end_looking(struct compact_result *result);
 

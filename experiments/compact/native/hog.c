@@ -33,7 +33,7 @@ static uint64_t time_of(clockid_t clock)
 	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 }
 
-/* How long the calling thread could have run, and somebody else did; 0 where nobody says. */
+/* Time the calling thread was runnable while another ran; 0 if the kernel reports none. */
 static uint64_t waited_ns(void)
 {
 	static int file = -2;

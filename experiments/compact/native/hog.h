@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Who has the CPU while huge pages are made: the kernel, and a loop that only counts. */
+/* CPU shared between the kernel that makes huge pages and a loop that only counts. */
 #ifndef REAM_COMPACT_HOG_H
 #define REAM_COMPACT_HOG_H
 

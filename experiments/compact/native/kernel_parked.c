@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * For the compact experiment: frames that are free and in no list. Whoever
+ * For the compact experiment: frames that are free and in no list. Code that
  * isolates pageblocks looks for free pages in the lists of the zone and of CPUs,
- * and finds these in neither: mm/page_isolation.c. Nor does who has disabled the
- * lists of CPUs: mm/memory-failure.c. And what comes between two lines of a task,
- * the scheduler say, must not touch what that task changes.
+ * and finds these in neither: mm/page_isolation.c. Nor does code that disabled
+ * the lists of CPUs: mm/memory-failure.c. Code that runs between two lines of a
+ * task, such as the scheduler, must not touch what that task changes.
  */
 #include <linux/list.h>
 #include <linux/mm.h>
@@ -120,8 +120,8 @@ static bool is_listed(const struct page *page)
 }
 
 /*
- * What a task that exits leaves is dropped by whoever runs next on the CPU, on
- * its way out of the scheduler: finish_task_switch(), with preemption off.
+ * What a task that exits leaves is dropped by the task that runs next on the CPU,
+ * on its way out of the scheduler: finish_task_switch(), with preemption off.
  */
 static void leave_a_page(void)
 {

@@ -33,7 +33,7 @@ static bool is_one_of(unsigned long index, unsigned int every)
 	return every && index % every == 0;
 }
 
-/* Somebody has use for some pages where they are. */
+/* Take a further reference to some pages, so that they stay in place. */
 static void hold_some(const struct compact_request *request)
 {
 	unsigned long index;

@@ -142,7 +142,7 @@ def test_what_does_not_fit_is_refused_with_the_figures() -> None:
 def test_a_plan_leaves_the_reserve(
     nr_huge: int, holes: int, free_blocks: int, more: int, reserve: int
 ) -> None:
-    """And no huge page: what is free in them is ballast, or full of holes."""
+    """It leaves no free huge page, either: those become ballast or are filled with holes."""
     try:
         plan = plan_memory(
             nr_huge, holes, available=free_blocks + more, free_blocks=free_blocks, reserve=reserve

@@ -31,9 +31,9 @@ COPY = 1000
 Columns = Mapping[str, Any]
 
 MOVED = {"before": 279, "before-again": 279, "published": 279, "ream": 260}
-"""Pages for each huge page."""
+"""Pages moved per huge page, by variant."""
 NS = {"before": 1_000_000, "before-again": 1_000_000, "published": 1_150_000, "ream": 700_000}
-"""For each huge page."""
+"""Nanoseconds per huge page, by variant."""
 
 
 def said(

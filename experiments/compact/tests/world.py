@@ -13,7 +13,7 @@ LINES = ("baseline", "dma", "busy-baseline", "busy-dma")
 
 
 def lines() -> Compact:
-    """In guests, with as many huge pages each."""
+    """Rows of guests that are lines of the table, with the same number of huge pages."""
     return _sized(SHIPPED.at("vm").only(LINES), nr_huge=2048, node_bytes=10 << 30)
 
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* A CPU that something else wants as well, and who has it for how long. */
+/* A CPU that two loads share, and the time that each of them has it. */
 #ifndef REAM_BUSY_H
 #define REAM_BUSY_H
 

@@ -56,7 +56,7 @@ const char *const program_name = "compact_thp";
 #define MARGIN_BYTES (32 * MIB)
 #define LOOK_BLOCKS 8
 
-/* Of these in a row one may be somebody else's. */
+/* Stalls in a row that prove ours; one may be of another process. */
 #define ENOUGH_STALLS 2
 
 /* Of the holes, the part that has to be in whole blocks of physical memory. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* What all CPUs of the machine do, whoever has them. */
+/* What all CPUs of the machine do, over all processes. */
 #ifndef REAM_CPU_TIMES_H
 #define REAM_CPU_TIMES_H
 

@@ -17,9 +17,9 @@
 #define HUGE_ORDER 9
 
 struct stalls {
-	unsigned long nr_all;	/* of anybody, for compaction */
+	unsigned long nr_all;	/* of any task, in compaction */
 	unsigned long nr_good;	/* that gave a page */
-	unsigned long nr_reclaims;	/* of anybody, who then waits as well */
+	unsigned long nr_reclaims;	/* of any task, which then waits as well */
 };
 
 static unsigned long value_after(const char *text, const char *name)

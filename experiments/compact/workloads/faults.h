@@ -10,8 +10,8 @@
 struct fault {
 	uint64_t time_ns;
 	bool is_huge;
-	bool stalled;		/* somebody did, meanwhile, for compaction */
-	bool compacted;		/* and got a page of it */
+	bool stalled;		/* some task stalled in compaction meanwhile */
+	bool compacted;		/* and compaction gave it a page */
 };
 
 /* As holes_map(), advised to be huge pages. */

@@ -198,7 +198,7 @@ static void say_counters(struct counters *last)
 	fputs("{\"counters\":", stdout);
 	counters_print(last, &now);
 	puts("}");
-	/* Before anybody hears of it, who may go on at once. */
+	/* Before the flush: the reader of the line may go on at once. */
 	*last = now;
 	fflush(stdout);
 }

@@ -75,7 +75,7 @@ size_t pressure_available_bytes(void)
 	return number_in(watch.meminfo_fd, "MemAvailable:") * 1024;
 }
 
-/* For how long somebody has waited for memory, ever. */
+/* Total time since boot that some task waited for memory (PSI), in ns. */
 static uint64_t waited_ns(void)
 {
 	return number_in(watch.psi_fd, "total=") * 1000;

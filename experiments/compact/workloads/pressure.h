@@ -8,10 +8,10 @@
 #include <stdint.h>
 
 /*
- * From now on end this process, and with it all memory that it holds, as soon
+ * From now on end this process, which frees all memory that it holds, as soon
  * as less than @reserve_bytes are available or others wait for memory; exits
  * with EXIT_CANNOT_RUN and the reason, also in the midst of a page fault. Exits
- * so at once if this kernel does not say who waits. To be called once.
+ * so at once if this kernel does not report waits (PSI). To be called once.
  */
 void pressure_watch(size_t reserve_bytes);
 

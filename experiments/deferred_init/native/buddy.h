@@ -33,8 +33,8 @@ struct memory_map {
 #define DESCRIPTOR_BYTES 64UL	/* checked in glue.c */
 
 /**
- * buddy_check() - hold a zone's free lists against what they must be
- * @who: Row and subject, for what is said of a difference.
+ * buddy_check() - compare a zone's free lists with what they must be
+ * @who: Row and subject, to name in the report of a difference.
  * @zone: As glue.c reads it.
  * @map: Its descriptors.
  * @blocks: All blocks of the zone, ascending.

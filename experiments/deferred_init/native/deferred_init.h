@@ -98,7 +98,7 @@ struct deferred_zone {
  * struct deferred_ops - what one variant can do
  * @prepare: Make nodes, zones, sections and memblock; not timed.
  * @look_free: After @prepare, make descriptors that are not initialised yet
- *	look like those of free blocks: who takes one for a buddy merges with it.
+ *	look like free blocks: code that takes one for a buddy merges with it.
  * @grow: The kernel's deferred_grow_zone() of node 0, as an allocation of that
  *	order makes it. Returns what that returns.
  * @run: The kernel's deferred_init_memmap() of every node, and nothing else; of

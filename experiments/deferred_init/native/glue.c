@@ -140,8 +140,8 @@ static void breaks(const char *what)
 
 /*
  * Interrupts allocate and free, too, so zone->lock is taken with interrupts
- * off. Growing has to be over before the threads begin, and who grows the zone
- * keeps all others from it: the lock of the node's size is held, see struct
+ * off. Growing has to be over before the threads begin. The task that grows the
+ * zone excludes all others by holding the lock of the node's size, see struct
  * pglist_data.
  */
 static void zone_is_locked(const struct pglist_data *pgdat, bool interrupts_off)

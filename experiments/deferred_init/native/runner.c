@@ -237,7 +237,7 @@ static bool page_holds(const struct row *row, const char *subject, unsigned long
 	return true;
 }
 
-/* Who frees pages zeroes them, and no others. */
+/* Freeing zeroes the pages that are freed, and no others. */
 static bool contents_are_right(const struct row *row, const char *subject)
 {
 	const struct block *block = (const struct block *)row->blocks.start;
@@ -265,7 +265,7 @@ static bool rules_are_kept(const struct row *row, const char *subject, const cha
 	return !broken;
 }
 
-/* Of several nodes with several CPUs it is not known who did what. */
+/* With several CPUs for several nodes, which thread did what is unknown. */
 static bool one_thread_a_node(const struct row *row, unsigned int nr_threads)
 {
 	return row->request.nr_cpus == 1 || nr_threads == 1;

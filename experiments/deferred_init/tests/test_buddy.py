@@ -79,7 +79,7 @@ FACTS = facts_of(max_order=4, pageblock_order=3)
 
 
 class Buddy:
-    """The kernel's steps, with sets for its lists: who is listed, never in which order."""
+    """The kernel's steps, with sets in place of its lists: they record membership, not order."""
 
     def __init__(self, facts: Mapping[str, int]) -> None:
         self.max_order = facts["MAX_PAGE_ORDER"]
@@ -163,7 +163,7 @@ class Buddy:
         return pfn
 
     def page(self, pfn: int, flags: int) -> bytes:
-        """Its descriptor; a listed page's links lead to itself."""
+        """Bytes of the page's descriptor; the links of a listed page point to itself."""
         at = MAP + pfn * SIZE + 8
         links = POISON if self.links[pfn] == "poison" else (at, at)
         order = self.order.get(pfn)

@@ -97,7 +97,7 @@ def claimed(value: str | None) -> set[tuple[str, int]]:
 
 
 def answered(stage: Stage, value: str | None) -> set[tuple[str, int]]:
-    """Of those, what rows have exactly as many threads as."""
+    """Claimed lines for which a row of the stage has exactly as many threads."""
     return claimed(value) & {
         (ref.id, its.threads)
         for its in EXPERIMENT.rows

@@ -326,7 +326,7 @@ def without(*gone: tuple[int, int, int]) -> Callable[[Blocks], Blocks]:
 
 
 BROKEN = without((144, 4, 1), (146, 1, 1), (148, 2, 1), (152, 3, 1))
-"""Somebody has got 144 and 145."""
+"""Frames 144 and 145 have been allocated."""
 
 
 def took(made: MadeUp) -> tuple[Zones, Node]:

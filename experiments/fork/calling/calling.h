@@ -70,10 +70,10 @@ struct calling_space {
 };
 
 /**
- * struct calling_cache - objects of one kmem_cache that somebody has
- * @cache: Which.
- * @name: Of it.
- * @nr: How many.
+ * struct calling_cache - objects of one kmem_cache that are in use
+ * @cache: The kmem_cache.
+ * @name: Its name.
+ * @nr: Number of objects in use.
  */
 struct calling_cache {
 	const void *cache;

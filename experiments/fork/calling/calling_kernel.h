@@ -9,7 +9,7 @@
 #include "calling.h"
 
 /**
- * struct calling_world - who there is
+ * struct calling_world - the processes and files of a request
  * @request: What was asked for.
  * @parent: The process that forks; it runs.
  * @task: The child's; its mm is the one that copy_mm() makes.

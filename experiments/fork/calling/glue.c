@@ -77,7 +77,7 @@ static void init_file(unsigned long number)
 #endif
 }
 
-/* Somebody else has them open, so that none is closed. */
+/* Each has a further reference, so that none is closed. */
 static void init_files(void)
 {
 	unsigned long i, nr = 0;

@@ -62,7 +62,7 @@ void calling_end_grace_period(void)
 	}
 }
 
-/* kernel/exit.c: whoever waits for readers of a VMA has none to wait for. */
+/* kernel/exit.c: a task that waits for readers of a VMA finds none here. */
 void finish_rcuwait(struct rcuwait *wait)
 {
 	HOST_STUB("duplicated");
@@ -72,7 +72,7 @@ void finish_rcuwait(struct rcuwait *wait)
 
 /* --- Files ------------------------------------------------------------------ */
 
-/* fs/file_table.c: none of them is closed here; whoever opened it has it still. */
+/* fs/file_table.c: no file is closed here; its first reference remains. */
 void fput(struct file *file)
 {
 	HOST_STUB("custom");

@@ -190,7 +190,7 @@ void calling_read_files(struct calling_result *result)
 
 		for (; node; node = rb_next(node))
 			result->file_vmas++;
-		/* Whoever else has it open has one, too. */
+		/* One reference is that of glue.c, which keeps it open. */
 		result->file_refs += file_count(&calling_world.files[i]) - 1;
 	}
 }

@@ -121,7 +121,7 @@ static void set_pre_state(const struct row *row)
 	}
 }
 
-/* Whoever is left of the child goes, and all must be as it was. */
+/* End the child if it still runs; then all must be as before. */
 static bool end(struct row *row, unsigned int variant)
 {
 	const struct calling_ops *ops = launch_ops(variant);

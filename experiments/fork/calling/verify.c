@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * What a fork as a call may do: VMAs and counters are as the oracle says
- * (experiments/fork/oracle/address_space.py), an anonymous page is mapped by
- * those who may see it and counted for them, and once the child is gone all is
- * as it was.
+ * Verify a fork made by one call: VMAs and counters are as the oracle predicts
+ * (experiments/fork/oracle/address_space.py). An anonymous page is mapped by
+ * the processes that may see it and counted for them. Once the child is gone,
+ * all is as before.
  */
 #include <string.h>
 #include "row.h"

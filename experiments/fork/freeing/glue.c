@@ -39,7 +39,7 @@ static long nr_freed(void)
 	return sum;
 }
 
-/* Somebody else uses some of them. */
+/* Take a further reference to every held_every-th folio. */
 static void hold_some(const struct freeing_request *request)
 {
 	unsigned long i, nr = request->nr_mapped >> request->order;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * What unmapping may do to a node: what was mapped is free, once, unless
- * somebody else has a reference; what was not is as it was.
+ * Verify a node after unmapping: a page that was mapped is free, once, unless
+ * it has another reference. A page that was not mapped is as before.
  */
 #include <string.h>
 #include "row.h"
@@ -51,7 +51,7 @@ bool verify_before(struct row *row, unsigned int variant)
 	return true;
 }
 
-/* A page that somebody has is mapped by nobody, and can be reclaimed. */
+/* A page with another reference is no longer mapped, and can be reclaimed. */
 static bool check_held(struct row *row, unsigned long index)
 {
 	unsigned long pfn = frame_in(row->before[index]) + NODE_PFN;

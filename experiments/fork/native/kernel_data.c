@@ -12,7 +12,7 @@
 /* The init_mm's swap list; a child joins it behind its parent. */
 DEFINE_SPINLOCK(mmlist_lock);
 
-/* Who runs here. Its flags say that nobody wants the CPU. */
+/* The current task. Its flags never ask for a reschedule. */
 static struct task_struct task;
 
 struct task_struct *fork_current(void)
@@ -21,7 +21,7 @@ struct task_struct *fork_current(void)
 	return &task;
 }
 
-/* Where a kernel has its own list of who has swap entries. mm/init-mm.c */
+/* Head of the list of mms that have swap entries. mm/init-mm.c */
 struct mm_struct init_mm;
 
 /* No frame here is the page of zeroes. mm/mm_init.c */

@@ -17,7 +17,7 @@ from experiments.fork.address_spaces import FLAGS, PAGE_SHIFT, Vma
 Words = NDArray[np.uint64]
 
 MM_ANONPAGES = 1
-"""Of the four counters of an mm's pages. Source: include/linux/mm_types_task.h."""
+"""Index among the four page counters of an mm. Source: include/linux/mm_types_task.h."""
 
 
 @dataclass(frozen=True)
@@ -123,7 +123,7 @@ def _is_data(one: Placed) -> bool:
 
 
 def counters(its: Iterable[Placed], *, pages: int) -> list[int]:
-    """Of an mm with these VMAs: experiments/fork/calling/calling.h, enum space_counter.
+    """Counters of an mm with these VMAs, in the order of enum space_counter in calling.h.
 
     Each VMA is of one kind at most: executable, stack or data. Source: proc(5), VmExe, VmStk and
     VmData of /proc/PID/status, and vm_stat_account(), mm/mmap.c.

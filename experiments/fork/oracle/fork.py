@@ -30,7 +30,7 @@ from .images import Rss, State, rss_of
 from .memory import Features, Memory, batch_length
 
 DEVICE_FLAGS = frozenset({"PFNMAP", "MIXEDMAP"})
-"""Of a VMA that maps frames which nobody counts."""
+"""Flags of a VMA whose frames are not reference counted."""
 
 _OF_DEVICES = DEVICE_PRIVATE + DEVICE_EXCLUSIVE + STILL_MAPPED
 
@@ -341,7 +341,7 @@ class _Fork:
         self.child[at] = entry
 
     def _copy_marker(self, at: int, marker: int) -> None:
-        """Poison is told to every process, protection to those who asked for it.
+        """Copy a marker: poison to every child, uffd write protection to a registered one.
 
         Source: copy_pte_marker(), include/linux/mm_inline.h.
         """
@@ -385,7 +385,7 @@ class _Zap:
             and features.marks_uffd_wp
             and _uffd_wp(flags, features)
         )
-        # Whoever reads in order, or at random, says nothing about what is read again;
+        # Accesses in sequential or random order do not predict which pages are read again;
         # vma_has_recency(), include/linux/mm_inline.h.
         self._has_recency = not flags & {"SEQ_READ", "RAND_READ"}
 

@@ -242,7 +242,7 @@ def counter_of(folio: Folio) -> str:
 def _count(
     octets: NDArray[np.uint8], folio: Folio, index: int, mapcounts: NDArray[np.int64], facts: Facts
 ) -> None:
-    """Enter who maps one folio's pages, who holds it and to whom they belong; in place.
+    """Set mapcounts, references, exclusive bits and owners of one folio, in place.
 
     mapcounts: entries that map each page. All mapcounts are stored less 1. A pin of a small
     folio counts as many references. Source: try_grab_folio(), mm/gup.c.
@@ -414,7 +414,7 @@ def _uniform_entries(
 
 
 def _uniform_calls(nr_pages: int, nr_each: int, state: Moment, *, batched: bool) -> Calls:
-    """Only what unmaps pages for good asks for anything."""
+    """Calls of the kernel by page: only a step that unmaps the last mapping frees anything."""
     calls = no_calls(nr_pages)
     if _MAPPINGS[state]:
         return calls

@@ -26,7 +26,7 @@ class Features:
 
     @classmethod
     def of(cls, facts: Facts) -> "Features":
-        """As the build's configuration has them."""
+        """Features that the build's configuration enables."""
         return cls(
             soft_dirty=bool(facts["MEM_SOFT_DIRTY"]),
             uffd_wp=bool(facts["HAVE_ARCH_USERFAULTFD_WP"]),
@@ -105,11 +105,11 @@ class Memory:
         return any(int(word) & self._exclusive for word in flags)
 
     def add_references(self, page: int, nr: int) -> None:
-        """To the folio of a page; nr below 0 takes back what was added."""
+        """Add nr references to the folio of a page. A negative nr takes back added ones."""
         self._pages["_refcount"][self.head_of(page)] += nr
 
     def drop_references(self, page: int, nr: int) -> None:
-        """Of the folio of a page; the last one frees it, which leaves all else as it is."""
+        """Drop nr references of a page's folio. The last one frees it and changes nothing else."""
         head = self.head_of(page)
         self._pages["_refcount"][head] -= nr
         if self._pages["_refcount"][head] == 0:

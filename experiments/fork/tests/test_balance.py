@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Of every mapping fork and unmap keep the balance of counts, and a wrong rule shows in it."""
+"""Fork and unmap keep counts in balance for every mapping; a wrong rule breaks the balance."""
 
 from collections.abc import Callable
 from typing import Any
@@ -98,7 +98,7 @@ def judge(vma: Vma, facts: Facts = FACTS) -> None:
             if own != (pfn in copied):  # of a file's page the bit says something else
                 assert not Memory(after, facts, PARENT).anon(pfn - PLACE.first_pfn)
             assert pfn in copied or not (vma.copies_on_write and pte.write(entry))
-    # Fork and the child's end give the parent back, but for who may write and whose pages are.
+    # After fork and the child's end the parent is as before, but for write and exclusive bits.
     flags = pages(before)["flags"] & ~np.uint64(1 << facts["PG_anon_exclusive"])
     nr_own = vma.nr_folio_pages
     assert np.array_equal(
@@ -132,7 +132,7 @@ def test_any_mixture_keeps_the_balance(seed: int) -> None:
 
 
 def judge_owners(vma: Vma, state: State, mappers: dict[int, list[int]]) -> None:
-    """A folio is known to be of one process if it is, and who is in a slot maps that much."""
+    """A folio is marked shared if several processes map it; a slot has its process's mapcount."""
     for folio in vma.folios:
         if not folio.order or folio.mapped_elsewhere or folio.pmds_elsewhere:
             continue

@@ -122,7 +122,7 @@ def test_a_batch_of_512_counts_once_per_page_and_once_per_folio() -> None:
 
 
 def lengths(vma: Vma, *, keep_dirty: bool, keep_soft_dirty: bool = False) -> list[int]:
-    """Of the batches of one folio that is mapped from the first slot on."""
+    """Lengths of the batches of one folio that is mapped from the first slot on."""
     held: list[int] = fresh(vma).parent.tolist()
     found, at = [], 0
     while at < len(held):

@@ -50,7 +50,7 @@ SHARED = "copy_page_range"
 
 
 def share(its: Counted, variant: str) -> float:
-    """Of what a fork executes, that of copy_page_range() with what it calls."""
+    """Share of a fork's instructions in copy_page_range() and its callees."""
     inclusive = its.inclusive[variant][SHARED]["instructions"]
     return inclusive / its.variants[variant]["instructions"]
 

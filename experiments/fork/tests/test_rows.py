@@ -246,7 +246,7 @@ def test_replicating_a_record_judges_the_whole_too(summary_of, of_fork: Receipt)
 
 @pytest.mark.xdist_group("settings")  # a visit takes the machine's lock
 def test_the_rest_is_measured_on_the_running_kernel(tmp_path: Path) -> None:
-    """For real, with 8 MiB in base pages, which everybody has."""
+    """Measure on the running kernel, with 8 MiB in base pages, which every machine has."""
     rows = [
         row(name).model_copy(update={"mapping_bytes": 8 << 20}) for name in ("fork-4k", "munmap-4k")
     ]

@@ -50,7 +50,7 @@ NEWER = {
     "folio._folio_nr_pages": 120,
     "FOLIO_MM_IDS_SHARED_BIT": 1 << 63,
 }
-"""Of a kernel that says of a large folio which processes map it."""
+"""Facts of a kernel that tracks which processes map a large folio."""
 PLACE = Place(
     map=0xFFFFEA0004000000, first_pfn=0x100000, anon_vma=0xFFFF888000001000, file=0xFFFF888000002000
 )
@@ -62,7 +62,7 @@ MOMENTS: tuple[Moment, ...] = ("fresh", "forked", "orphaned", "gone", "inherited
 
 
 def facts_for(vma: Vma) -> Mapping[str, int]:
-    """Of the kernel that has every kind of its entries."""
+    """Facts of the first kernel that has every kind of entry in the VMA."""
     return next(facts for facts in (FACTS, NEWER) if not vma.missing_facts(facts))
 
 

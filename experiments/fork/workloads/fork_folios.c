@@ -28,7 +28,7 @@
  * after a fork two processes map each page, after the child's end one does;
  * with --check-contents, parent and child read what was written.
  *
- * Settings are read, never written: whoever runs this chooses the size with
+ * Settings are read, never written: the caller chooses the size with
  * /sys/kernel/mm/transparent_hugepage/hugepages-<K>kB/enabled = madvise, and
  * never for all others: a fault takes the largest that it may. Only root sees
  * page frames; others can have 4 KiB only.

@@ -71,11 +71,11 @@ struct answers {
 };
 
 /*
- * By variant, over all rows of a launch. Excluded are answers that it has not
- * given once where somebody else copies; where nobody does, every kernel has
- * the stock limit of a batch, which is that of the first answer. Of folios that
- * have not been left to be split where the oracle leaves them so, there are
- * none in a kernel that removes entries one by one.
+ * By variant, over all rows of a launch. @excluded: answers that it has once not
+ * given where a provider copies; without one, every kernel has the stock limit
+ * of a batch, which is that of the first answer. @nr_not_left: folios that it
+ * did not leave to be split although the oracle does; there are none in a
+ * kernel that removes entries one by one.
  */
 static struct {
 	unsigned int excluded;

@@ -14,10 +14,10 @@ void expect_close(struct row *row);
  * expect_verify() - compare all of memory with the oracle's
  * @row: The row.
  * @variant: Index of the kernel.
- * @engine: Who copied.
- * @result: What it said.
+ * @engine: The engine that copied.
+ * @result: What the kernel reported.
  *
- * Return: whether nothing differs; what does has been said.
+ * Return: whether nothing differs; a difference has been printed.
  */
 bool expect_verify(const struct row *row, unsigned int variant, enum offload_engine engine,
 		   const struct migrate_result *result);
@@ -25,7 +25,7 @@ bool expect_verify(const struct row *row, unsigned int variant, enum offload_eng
 /* Folios that a variant did not leave to be split, although the oracle does. */
 unsigned long expect_nr_not_left(unsigned int variant);
 
-/* Folios that somebody else has copied for it where nothing was timed. */
+/* Folios that an engine copied for the variant where nothing was timed. */
 unsigned long expect_nr_offloaded(unsigned int variant);
 
 /* Samples of it that left the right folios on the list, in another order. */

@@ -30,9 +30,9 @@ struct flush_job {
 };
 
 /*
- * Takes a right away again and again; only that has to reach other CPUs. A
- * flush during which the other CPU was somebody else's is not counted: it
- * reached nobody.
+ * Remove a permission again and again; only that has to reach other CPUs. A
+ * flush while the other CPU ran another program is not counted: it reached no
+ * thread of ours.
  */
 static void time_flushes(struct flush_job *job)
 {
@@ -81,7 +81,7 @@ static int by_size(const void *a, const void *b)
 	return one < other ? -1 : one > other;
 }
 
-/* The middle one: whoever was interrupted took longer. */
+/* The median: a flush that was interrupted took longer. */
 static unsigned long middle_ns(struct flush_job *job)
 {
 	qsort(job->ns, job->nr, sizeof(job->ns[0]), by_size);

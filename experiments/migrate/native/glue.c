@@ -55,7 +55,7 @@ static struct anon_vma *anon_vma(void)
 	return (struct anon_vma *)MIGRATE_ANON_VMA_ADDRESS;
 }
 
-/* As anon_vma_alloc() leaves it, with the chains of all who map a folio. */
+/* As anon_vma_alloc() leaves it, with the chains of all VMAs that map a folio. */
 static void init_anon_vma(unsigned int nr_mappings)
 {
 	struct anon_vma *root = anon_vma();
@@ -244,7 +244,7 @@ static struct folio *folio_at(unsigned long page_number)
 	return pfn_folio(MIGRATE_SRC_PFN + page_number);
 }
 
-/* Whoever isolated the folios has linked them; this is where their list begins. */
+/* The folios are linked by isolation; set the head of their list. */
 static void begin_list(struct list_head *head, const struct migrate_list *list)
 {
 	head->next = &folio_at(list->first)->lru;

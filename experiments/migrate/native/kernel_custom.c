@@ -22,7 +22,7 @@
 static struct {
 	const struct migrate_request *request;
 	struct migrate_result counts;
-	const struct task_struct *task;	/* who asks for it, whoever copies */
+	const struct task_struct *task;	/* that calls migrate_pages() */
 	atomic_long_t nr_failed_reads;	/* several threads may meet poison */
 	atomic_long_t nr_early_reads;
 } state;
@@ -35,11 +35,11 @@ void migrate_reset(const struct migrate_request *request)
 	host_reset_tables(MIGRATE_TABLE_PFN);
 }
 
-/* --- What is freed is somebody else's ------------------------------------- */
+/* --- A freed frame belongs to another owner ------------------------------- */
 
 #define MOST_WATCHED 0x8000UL	/* pages */
 
-/* By page number: whether whoever has been given the frame has written to it. */
+/* By page number: whether the new owner of the frame has written to it. */
 static DECLARE_BITMAP(written, MOST_WATCHED);
 
 static void flip(unsigned long number)

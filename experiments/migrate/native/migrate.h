@@ -68,7 +68,7 @@ struct migrate_list {
 };
 
 /**
- * struct migrate_request - folios, who maps them, and where they go
+ * struct migrate_request - folios, their mappings, and their targets
  * @mapping: What each address space has to begin with.
  * @lists: What each call is given, one call after the other.
  * @nr_lists: Calls, most MIGRATE_MOST_LISTS.
@@ -154,9 +154,9 @@ struct migrate_result {
 /**
  * struct migrate_ops - what one variant can do
  * @prepare: Build address spaces; descriptors of folios and targets are in
- *	place. Not timed. Returns who will copy.
+ *	place. Not timed. Returns the engine that will copy.
  * @run: The kernel's migrate_pages(), once for each list, and nothing else.
- * @read: Say what came of it.
+ * @read: Report the result.
  */
 struct migrate_ops {
 	enum offload_engine (*prepare)(const struct migrate_request *request);

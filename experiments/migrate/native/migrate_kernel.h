@@ -23,7 +23,7 @@ void migrate_read_counts(struct migrate_result *result);
 /* A target is asked for: @src is unmapped next, if at all. */
 void migrate_note_asked(struct folio *src);
 
-/* Somebody reads a page to copy it: nobody may be able to write to it any more. */
+/* A page is read to be copied: no TLB may allow a write to it any more. */
 void migrate_check_flushed(struct page *page);
 
 /* Whether @number is one of @nr ascending ones. */

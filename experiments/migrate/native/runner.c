@@ -148,8 +148,8 @@ static void set_pre_state(const struct row *row)
 }
 
 /*
- * Each channel has a CPU, and so has who waits for them; threads that copy
- * have one each, and who waits is among them. Channels of a model have none.
+ * Each channel has a CPU, and so has the thread that waits for them. Threads that
+ * copy have one each, the waiting one included. Channels of a model have none.
  */
 static unsigned int nr_cpus_of(const struct row *row, enum offload_engine engine)
 {
@@ -166,7 +166,7 @@ static unsigned int nr_copying(enum offload_engine engine, unsigned int nr)
 	return nr < launch.nr_cpus ? nr : launch.nr_cpus;
 }
 
-/* As who waited for it would, on the CPU that has migrated it. */
+/* Read as the waiting task would, on the CPU that has migrated it. */
 static void read_targets(const struct row *row)
 {
 	if (row->reads)

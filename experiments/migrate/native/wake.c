@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* How late the host wakes up who sleeps until a device is done. */
+/* How late the host wakes a thread that sleeps until a device is done. */
 #include <stdlib.h>
 #include <sys/prctl.h>
 #include "host.h"

@@ -6,9 +6,9 @@
 /**
  * wake_measure_ns() - how much later than asked for this thread wakes up
  *
- * The model of an engine has no interrupt: who waits for it sleeps until it is
- * done. From now on the host may not delay that on purpose (timer slack). Of
- * many sleeps the middle one is taken.
+ * The model of an engine has no interrupt: a waiter sleeps until it is done.
+ * From now on the host may not delay that on purpose (timer slack). The result
+ * is the median of many sleeps.
  *
  * Return: nanoseconds, 1 at least.
  */

@@ -163,7 +163,7 @@ class Call:
         self.nr_batch_flushes += self._batch_has_entries
         self._batch_has_entries = False
         self._move_all(batch)
-        # Those get their entries back that somebody holds.
+        # Folios with an extra reference get their entries back.
         batch.failed += batch.unmapped
         self.nr_put += len(batch.unmapped)
         return -ENOMEM if batch.no_memory else batch.nr_failed
@@ -203,7 +203,7 @@ class Call:
         return again
 
     def _move_all(self, batch: Batch) -> None:
-        """All passes: however often a folio that somebody holds is tried, it stays."""
+        """All passes. A folio with an extra reference stays, however often it is tried."""
         held = []
         for number in batch.unmapped:
             folio = self._folio(number)
@@ -225,7 +225,7 @@ class Call:
         _fail(self._folio(number), batch)
 
     def _split(self, number: int, batch: Batch) -> None:
-        """Its pages are folios of their own, to be dealt with later; source: try_split_folio().
+        """Split a folio into one-page folios, to be migrated later; source: try_split_folio().
 
         For that they lose their entries for a while, which are flushed at once, with all others.
         A kernel that has unmapped the others elsewhere flushes them apart.

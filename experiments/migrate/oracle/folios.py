@@ -98,7 +98,7 @@ class PteBits:
 
 
 READ_ONLY = PteBits(write=False, exclusive=False)
-"""As fork leaves the entries of both sides."""
+"""Bits of an entry after fork, in parent and child."""
 
 
 @dataclass(frozen=True)
@@ -132,7 +132,7 @@ class Folio:
 
     @property
     def nr_pages(self) -> int:
-        """Its pages."""
+        """Base pages of the folio."""
         return 1 << self.order
 
     @property
@@ -145,7 +145,7 @@ class Folio:
         return self.mapped == "pmd" or (self.mapped == "both" and space > 0)
 
     def bits_in(self, space: int) -> tuple[PteBits | None, ...]:
-        """Of each of its entries in an address space, in order of address; None: no entry."""
+        """Bits of its entries in an address space, in order of address; None: no entry."""
         if self.mapped == "unmapped" or space >= self.nr_mappings:
             return ()
         if self.is_huge_in(space):
@@ -176,7 +176,7 @@ class Folio:
 
     @property
     def nr_mapped_pages(self) -> int:
-        """Its pages that are mapped at all."""
+        """Pages of the folio that are mapped at all."""
         return self.nr_pages_in(0)
 
     @property
@@ -191,7 +191,7 @@ class Folio:
 
     @cached_property
     def nr_ptes(self) -> tuple[int, ...]:
-        """Of each page of it, entries that map it and no other."""
+        """For each page, the number of entries that map this page only."""
         nr = [0] * self.nr_pages
         for space in range(self.nr_mappings):
             if not self.is_huge_in(space):
@@ -201,7 +201,7 @@ class Folio:
 
     @property
     def nr_held(self) -> int:
-        """References but those of entries: its caller's, and of somebody else."""
+        """References besides those of entries: the caller's, and extra ones that hold the folio."""
         if self.fault == "pinned":
             return 1 + (1 if self.order else _SMALL_PINS)
         return 1 + (self.fault == "extra-ref")
@@ -249,7 +249,7 @@ class Unit:
     first_slot: int
 
     def pieces(self) -> tuple["Unit", ...]:
-        """Its pages as folios of their own, in the order of the list that a split makes.
+        """The folio split into one-page folios, in the order of the list that a split makes.
 
         A page that nobody maps has its caller's reference alone. The first page comes last.
         Source: __split_huge_page(), mm/huge_memory.c, and try_split_folio(), mm/migrate.c.

@@ -23,7 +23,7 @@ from .folios import PAGE_PROT, PSE, Folio, Migration, Place, PteBits, Unit
 Octets: TypeAlias = NDArray[np.uint8]
 Side: TypeAlias = Literal["src", "dst"]
 Member: TypeAlias = tuple[Side, int]
-"""Of a list: on which side, and the page of its descriptor."""
+"""Member of a list: the side it is on, and the page of its descriptor."""
 
 SIDES: tuple[Side, Side] = ("src", "dst")
 
@@ -231,7 +231,7 @@ class Memory:
 
     @property
     def _queue_offset(self) -> int:
-        """Of its link in a folio's third page."""
+        """Offset of the deferred split queue's link within a folio's third descriptor."""
         return self._facts["folio._deferred_list"] - 2 * self._facts["sizeof.page"]
 
     def _link(self, members: Sequence[Member], head: int, offset: int) -> None:

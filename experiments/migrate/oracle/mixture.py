@@ -21,7 +21,7 @@ MAX_PAGES = 2500  # more than four batches
 _SMALL = (0, 0, 0, 2, 2, 3, 4, 4, 5)
 _MODES: tuple[Mode, ...] = ("async", "async", "sync_light", "sync")
 ORDERS = (0, *range(2, PMD_ORDER + 1))
-"""Of anonymous folios: none has two pages."""
+"""Orders of anonymous folios: none has two pages."""
 
 CLEAN = PteBits(dirty=False)
 OLD = PteBits(young=False)
@@ -34,7 +34,7 @@ EVERY_BITS = (
     *(PteBits(), CLEAN, OLD, MARKED, OLD_AND_CLEAN),
     *(EXCLUSIVE_READ_ONLY, PROTECTED, READ_ONLY, PROTECTED_SHARED),
 )
-"""Of entries in one address space."""
+"""Every kind of bits that an entry in one address space may have."""
 
 
 def correctness_migrations() -> dict[str, Migration]:

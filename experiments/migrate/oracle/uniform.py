@@ -147,7 +147,7 @@ class _Buffer:
 
     @property
     def _step(self) -> int:
-        """From a folio to the next one, in pages."""
+        """Distance from a folio to the next one, in pages."""
         return self.folio.nr_pages * self.asked.spread
 
     @property

@@ -105,7 +105,7 @@ def check_laws(migration: Migration, answer: After) -> None:
     waited = {*migration.waiting}
     may_be_queued = waited | set(deferrable(migration).tolist())
     assert set(answer.src_queued) | set(answer.dst_queued) <= may_be_queued
-    # Every target is somebody's: the folio's, or given back.
+    # Every target is accounted for: used by a folio, or given back.
     nr_refused = (answer.ret < 0) + len({*migration.no_large_target} & {*answer.split})
     assert answer.nr_allocated - answer.nr_put - nr_refused == answer.nr_added
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * Memory that several processes move between two nodes while they write it and
- * fork, and while whoever copies it fails, changes and goes away. For a guest:
+ * fork, and while the provider that copies it fails, changes or goes away. For a guest:
  * it loads and unloads modules, and changes the kernel's settings. Compiled
  * with soak_worker.c, soak_kernel.c, nodes.c and program.c, statically.
  *

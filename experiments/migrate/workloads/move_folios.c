@@ -332,7 +332,7 @@ static void verify(const struct options *options, const struct sample *sample)
 		    nr_pages, nr_migrated);
 }
 
-/* False if folios stayed behind, because somebody held them, or were split. */
+/* False if folios stayed behind, because of a reference, or were split. */
 static bool take_sample(struct options *options, struct sample *sample)
 {
 	uint64_t began_ns, ended_ns;

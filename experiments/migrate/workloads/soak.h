@@ -44,7 +44,7 @@ void end_fault(size_t kind);
 
 unsigned long read_parameter(const char *module, const char *name);
 
-/* One change of those that somebody may make at any time. */
+/* Make one random change of those that are allowed at any time. */
 void change_something(uint64_t *chance);
 
 /* Nobody copies any more but the kernel; all modules are unloaded. */

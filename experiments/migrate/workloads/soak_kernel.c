@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * What may change while memory is moved: who copies it, for whom, in how many
- * parts, and with what faults. Many changes are refused, a module that is in
- * use or a second provider, say; which is as good, unless something breaks.
+ * What may change while memory is moved: the provider, for which reasons, in how
+ * many parts, and with what faults. Many changes are refused, for example a
+ * module in use or a second provider. That is fine, unless something breaks.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -249,9 +249,9 @@ void begin_fault(size_t kind, unsigned int k)
 void end_fault(size_t kind)
 {
 	/*
-	 * A channel may hang until the fault ends, and whoever turns the provider
-	 * off does not wait for it. One that has given a channel up has others
-	 * only anew.
+	 * A channel may hang until the fault ends, and turning the provider off
+	 * does not wait for it. A provider that has given a channel up gets others
+	 * only when it asks again.
 	 */
 	need(set("dcbm", "offloading", "0"), "dcbm's offloading");
 	need(set_number("dcbm", "nr_dma_chan",

@@ -178,7 +178,7 @@ static size_t nr_pages_on(int node)
 	return found;
 }
 
-/* Folios that somebody holds stay where they are, and are counted as such. */
+/* Folios with a further reference stay in place, and are counted as such. */
 static void move(int node, size_t folio_bytes)
 {
 	size_t each = folio_bytes / PAGE_BYTES, count = BUFFER_PAGES / each;

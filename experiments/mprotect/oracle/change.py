@@ -92,7 +92,7 @@ class _Call:
     batched: bool
     at_once: bool
     flushes: Flushes
-    """Of this call and those before it."""
+    """Flushes of this call and of those before it."""
     nr_pages: int = 0
     flushed: list[tuple[int, int]] = field(default_factory=list)
     """From a slot to another one: what the gather flushes in the end."""
@@ -205,7 +205,7 @@ class _Call:
         return self._pte.clear_uffd_wp(entry) if "UFFD_WP_RESOLVE" in self.change.asks else entry
 
     def _writable(self, entry: int, at: int, nr: int, folio: Folio | None) -> list[bool]:
-        """Of each entry of a batch, whether it is made writable though its protection is not.
+        """For each entry of a batch, whether it becomes writable though the new protection is not.
 
         Only what a write fault would make writable without looking further: of private memory a
         page that is this process's alone, of shared memory one whose file knows that it is dirty.

@@ -66,7 +66,7 @@ def resolve_by_uffd(mapping: Mapping) -> Change:
 
 
 def hint(mapping: Mapping, mm_users: int) -> Change:
-    """NUMA balancing wants to know who uses a range: change_prot_numa()."""
+    """Protection change by NUMA balancing, to sample which CPUs use a range: change_prot_numa()."""
     as_it_is = to(mapping, mapping.flags & ACCESS)
     return Change(as_it_is.flags, as_it_is.page_prot, frozenset({"PROT_NUMA"}), mm_users=mm_users)
 

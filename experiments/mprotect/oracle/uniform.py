@@ -28,7 +28,7 @@ from .change import PAGE_BYTES, Change, Changed, change_protection
 from .requests import to_none, to_read, to_write
 
 SHUFFLE_SEED = 0x5EED
-"""Of scattered frames: the same for every variant, launch and run."""
+"""Seed for the order of scattered frames: the same for every variant, launch and run."""
 
 FAULTED_IN = WRITTEN | pte.SOFT_DIRTY
 """Bits of an entry that a write fault has made: pte_mkdirty() makes it soft-dirty, too."""
@@ -105,7 +105,7 @@ def _model(kind: Kind, *, exclusive: bool) -> Mapping:
 
 
 def _bits_before(kind: Kind, history: History, of_arch: Meaning, *, exclusive: bool) -> int:
-    """Of an entry whose page was written while it was writable, and exclusive if it is private.
+    """Bits of an entry whose page was written while writable, and is exclusive if private.
 
     A page that is not exclusive any more was write-protected when it became so, by fork().
     """

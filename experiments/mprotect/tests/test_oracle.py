@@ -164,7 +164,7 @@ def _changes(vma: Mapping) -> list[Change]:
 
 
 def _check_rules(vma: Mapping) -> None:
-    """What holds of every change, whoever makes it: page, history, and who may write."""
+    """Check what every change preserves: page, history, and which processes may write."""
     before = [int(word) for word in initial(vma, facts_for(vma), PLACE).parent]
     for change in _changes(vma):
         for batched in (False, True):

@@ -30,12 +30,12 @@ ARM64 = {
     "PTE_NEEDS_FLUSH": 0,
     "MMU_GATHER_MERGE_VMAS": 0,
 }
-"""Of 6.12; since then the architecture says what need not be flushed."""
+"""Facts of arm64 in 6.12. Later kernels let the architecture skip needless flushes."""
 ARM64_NEWER = {**ARM64, "PTE_NEEDS_FLUSH": 1}
 
 
 def facts_for(vma: Vma) -> Mapping[str, int]:
-    """Of the kernel that has every kind of its entries."""
+    """Facts of the first kernel that has every kind of entry in the VMA."""
     return next(facts for facts in (FACTS, NEWER) if not vma.missing_facts(facts))
 
 
@@ -47,10 +47,10 @@ def changed(vma: Vma, change: Change, *, batched: bool = False) -> Changed:
 
 
 def words(result: Changed) -> list[int]:
-    """Its entries."""
+    """Entries of the result as integers."""
     return [int(word) for word in result.entries]
 
 
 def flags(result: Changed) -> list[int]:
-    """Its entries without their frames."""
+    """Entries of the result without frame numbers."""
     return [word & ~pte.PFN_MASK for word in words(result)]

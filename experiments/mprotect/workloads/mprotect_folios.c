@@ -16,7 +16,7 @@
  *   --to none   rw-to-none, none-to-rw: PROT_NONE, and PROT_READ | PROT_WRITE
  *
  * Before, the same was done once untimed, and every page was written again, as
- * in the loops of those who measured this. --every N leaves one page in N, the
+ * in the published loops that measured this. --every N leaves one page in N, the
  * others are given back. Caches hold what that left there, unless
  * --displace-bytes has as much other memory written before each change.
  *

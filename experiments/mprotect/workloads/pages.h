@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* A range of memory page by page: what the kernel shows of it, and who may use it. */
+/* A range of memory page by page: what the kernel shows of it, and its protection. */
 #ifndef REAM_PAGES_H
 #define REAM_PAGES_H
 

@@ -20,7 +20,7 @@ from ream.oracle.pte_arm64 import CONT
 from .move import PAGE_BYTES, TAKINGS, Answers, Move, Moved, Taking, Words, extents, moved_entry
 
 SHUFFLE_SEED = 0x5EED
-"""Of scattered frames: the same for every variant, launch and run."""
+"""Seed for the order of scattered frames: the same for every variant, launch and run."""
 
 FAULTED_IN = WRITTEN | pte.SOFT_DIRTY
 """Bits of an entry that a write fault has made: pte_mkdirty() makes it soft-dirty, too."""

@@ -41,7 +41,7 @@ PAGES = range(16)
 
 
 def facts_for(vma: Mapping) -> Facts[str, int]:
-    """Of the kernel that has every kind of its entries."""
+    """Facts of the first kernel that has every kind of entry in the mapping."""
     return next(facts for facts in (FACTS, NEWER) if not vma.missing_facts(facts))
 
 
@@ -104,7 +104,7 @@ def test_a_move_that_overlaps_or_moves_whole_tables_is_refused(nr: int, by: int)
 
 
 def _check_rules(vma: Mapping) -> None:
-    """What holds of every move, whoever makes it: page, history, and who may write."""
+    """Check what every move preserves: page, history, and which processes may write."""
     facts = facts_for(vma)
     before = [int(word) for word in initial(vma, facts, PLACE).parent]
     move = Move(len(before), by=len(before) + (len(before) % 512 == 0))

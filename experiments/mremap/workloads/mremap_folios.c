@@ -174,7 +174,7 @@ static bool verify(const struct options *options, bool back, const char *what,
 	return good;
 }
 
-/* Who saves memory by and by has to save what has another address. */
+/* An incremental checkpoint has to save what has another address. */
 static void verify_noted(const struct options *options)
 {
 	size_t nr = options->call_bytes / PAGE_BYTES;

@@ -32,7 +32,7 @@ WORDS = tuple(
     )
 )
 OPEN = (1 << 64) - 1
-"""Of a word: whatever it is."""
+"""A word that may have any value."""
 
 PAGE_BYTES = 4096
 PMD_BYTES = 2 << 20

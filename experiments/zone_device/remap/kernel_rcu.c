@@ -2,9 +2,9 @@
 /*
  * RCU of a kernel that one thread runs, deliberately not the kernel's own.
  *
- * Nobody else reads anything, so a grace period has passed as soon as somebody
- * waits for one: callbacks that were queued before then run, on the thread that
- * waits. A booted kernel waits for milliseconds there, which no row times.
+ * There is no other reader, so a grace period has passed as soon as it is waited
+ * for: callbacks that were queued before then run, on the thread that waits. A
+ * booted kernel waits for milliseconds there, which no row times.
  */
 #include <linux/completion.h>
 #include <linux/rcupdate.h>
@@ -72,7 +72,7 @@ void synchronize_rcu(void)
 	end_grace_period();
 }
 
-/* Who waits for a completion that a callback completes. */
+/* Called to wait for a completion that a callback completes. */
 static unsigned long end_while_waiting(void)
 {
 	end_grace_period();

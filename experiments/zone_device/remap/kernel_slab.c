@@ -2,8 +2,8 @@
 /*
  * kmalloc() of pages of the node, deliberately not the kernel's own: objects of
  * a power of two, the one that was freed last comes first. As there they lie in
- * pages of the page allocator, of which the kernel asks who owns them, and a
- * page that once was of objects stays so.
+ * pages of the page allocator, whose owner the kernel looks up. A page that once
+ * held objects stays so.
  *
  * There is one cache, of the nodes of an XArray.
  */

@@ -20,7 +20,7 @@ void free_percpu(void __percpu *memory)
 	HOST_STUB("stubbed");
 }
 
-/* One thread runs: nobody waits, and who might is told by a warning. */
+/* One thread runs, so no task waits; a warning reports one that does. */
 int __wake_up(struct wait_queue_head *queue, unsigned int mode, int nr, void *key)
 {
 	HOST_STUB("stubbed");

@@ -81,7 +81,7 @@ while os.getppid() == starter:
 
 @pytest.fixture(autouse=True)
 def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Where the journal lies: not the user's own, who may need it."""
+    """Folder of the journal: a temporary one, since the user may need the real journal."""
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     return tmp_path / "state/ream"
 
@@ -100,7 +100,7 @@ def programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def _measurable() -> None:
-    """As memory is now; what needs settings has those of `measure_compactions`."""
+    """Skip if memory does not suffice now. `measure_compactions` makes the settings it needs."""
     if reason := why_not_compact(NR_HUGE, HOLES, 1 << 28):
         pytest.skip(reason)
 
@@ -194,7 +194,7 @@ def test_memory_and_counters_that_are_wrong_are_noticed(
 def test_memory_is_given_back_at_the_first_sign_that_others_need_it(
     programs: Path, monkeypatch: pytest.MonkeyPatch, what: str, complaint: str
 ) -> None:
-    """That is before the ballast is taken, or soon after: it would be gigabytes."""
+    """The program ends before or soon after it takes the ballast, which would be gigabytes."""
     began = time.monotonic()
     with pytest.raises(CannotRunHere, match=complaint):
         gone_wrong(programs, monkeypatch, what)
@@ -209,7 +209,7 @@ def test_a_reserve_that_is_not_there_is_refused(programs: Path) -> None:
 
 @pytest.mark.usefixtures("_measurable", "door")
 def test_ballast_ends_at_the_reserve_and_says_what_is_lacking(programs: Path) -> None:
-    """There is no plan for that: who asks for it has not asked `plan_memory`."""
+    """`plan_memory` would refuse such a reserve, so the program is called without a plan."""
     if free_in_blocks() < HOLES + (1 << 30):
         pytest.skip("memory is too fragmented: there is hardly any ballast to take")
     reserve = available_bytes() - (256 << 20)
@@ -283,7 +283,7 @@ def test_memory_is_back_after_sigkill_at_a_random_moment(programs: Path) -> None
 
 
 def frames_of_holes(pid: int) -> list[list[int]]:
-    """By block of the mapping that is full of holes: the frames of its pages, 0 for a hole."""
+    """Frames of each block in the mapping that is full of holes, by page; 0 for a hole."""
     place = Path("/proc", str(pid))
     at = rss = 0
     for line in (place / "smaps").read_text().splitlines():

@@ -86,5 +86,5 @@ def test_a_block_of_small_pages_is_isolated_whole_for_a_huge_page(limits: Limits
 
 
 def test_a_pageblock_of_fewer_pages_than_a_cluster_limits_nothing(limits: Limits) -> None:
-    """As of sh with huge pages of 64 KiB."""
+    """The sh architecture with huge pages of 64 KiB is an example."""
     assert set(limits(4, 4).values()) == {CLUSTER}

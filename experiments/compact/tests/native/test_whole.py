@@ -28,7 +28,7 @@ VARYING = ("longest_ns", "user_ns", "system_ns", "idle_ns", "hog_iterations")
 """Times, and what comes of them."""
 
 ADAPTED = "dcbm_folios_migrated"
-"""Who copies is a choice of `ream`, which goes by times."""
+"""`ream` chooses the copier by measured times, so this counter varies."""
 
 
 @pytest.fixture(scope="session")
@@ -197,7 +197,7 @@ def test_a_lost_page_a_leaked_reference_and_a_wrong_count_are_caught(
 def test_what_is_gathered_on_the_way_to_the_zone_is_counted_flagged_and_found(
     rig, patch: str, edge: str, said: str
 ) -> None:
-    """What free_unref_page_commit() does for each page is owed by whoever goes round it."""
+    """Code that bypasses free_unref_page_commit() has to do its work for each page."""
     *_, ours = choose_variants(named("compact"))
     wrong = Variant("mine", (*ours.series, load_series(PATCHES / f"compact-{patch}.patch")))
     (row,) = (one for one in whole.EDGES if one.name == edge)

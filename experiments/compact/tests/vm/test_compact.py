@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Huge pages made in a guest's second node by every kernel, whoever copies, busy or not."""
+"""Huge pages made in a guest's second node by every kernel, with every copier, busy or not."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -39,7 +39,7 @@ NODE_BYTES = 512 << 20
 NR_HUGE = 64
 PAGES_EACH = 512
 LEAST_MOVED = PAGES_EACH // 2 * 7 // 8
-"""Of each huge page that was made: half of a block's pages, less what other blocks spare it."""
+"""Least pages to move for a huge page: half a block's, less what other blocks save it."""
 
 NR_HELD = 8
 """Large folios that can neither be moved nor split, each in a block of its own."""
@@ -51,8 +51,8 @@ FAULTS = (
     "fault=stall_at:64",
     "fault=drop_at:64",
 )
-"""Of one boot each. dcbm ends a stall without an end, or the wait for a callback that never comes,
-and does not use its channel again."""
+"""Faults of swdma, one boot each. dcbm ends an endless stall, or the wait for a callback that never
+comes, and does not use the channel again."""
 
 
 def plan(mode: Mode, channels: int = 1, nr_huge: int = NR_HUGE, **other: object) -> CompactPlan:
@@ -103,7 +103,7 @@ def boot(image: Builder, tmp_path_factory: pytest.TempPathFactory) -> Boot:
 def test_huge_pages_are_made_of_what_is_in_use(
     series: tuple[str, ...], mode: Mode, boot: Boot
 ) -> None:
-    """That no word is wrong, and no counter, the boot itself has seen."""
+    """The boot itself has checked that no word and no counter is wrong."""
     if series == BASE and mode.endswith("dma"):
         with pytest.raises(ReamError, match="open /modules/dcbm.ko"):
             boot(plan=plan(mode))
@@ -152,7 +152,7 @@ def test_an_engine_that_fails_costs_no_page(
 
 
 def test_large_folios_in_the_way_fail_requests_of_before_but_not_of_ream(boot: Boot) -> None:
-    """They find no free page that is large enough, and somebody holds them: no split either."""
+    """A large folio finds no free page of its size, and a reference prevents its split."""
     held = plan("baseline", words=(f"held={NR_HELD}",))
     before, ream = (boot(*series, plan=held).counters["compact_fail"] for series in (BASE, REAM))
     assert before >= NR_HELD

@@ -20,7 +20,7 @@ OUTSIDE = re.compile(r"R_X86_64_(?:PLT32|PC32)\s+(\w+)-0x4$")
 
 @pytest.fixture(scope="module")
 def functions(kernel: Tree) -> dict[str, list[str]]:
-    """Of every function of the object, its instructions and relocations."""
+    """Instructions and relocations of every function in the object, by name."""
     patches = [
         patch
         for name in ("zone-device", "deferred-init")

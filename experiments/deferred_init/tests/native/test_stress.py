@@ -20,7 +20,7 @@ from ream.variants import choose_variants
 
 NR_RUNS = int(os.environ.get("REAM_STRESS", "40"))
 PER_LAUNCH = 40
-"""As many rows have their predictions in memory at once, and their files open."""
+"""Rows of a launch. All of them have predictions in memory and files open at once."""
 
 MOST_THREADS = 4
 

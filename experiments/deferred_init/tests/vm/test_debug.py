@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Kernels that watch how pages become free, and boots in which somebody wants to see it.
+"""Kernels that watch how pages become free, and boots in which an option or tracepoint does.
 
-Deferred pages are written once, as free ones, unless somebody would miss what is left out. Every
+Deferred pages are written once, as free ones, unless a watcher would miss what is left out. Every
 boot here is compared with the oracle, and a splat on its console fails it.
 """
 
@@ -59,17 +59,17 @@ FUSED = "__free_fresh_pages"
 """Through which all pages go that were written as free ones; mm/page_alloc.c of the series."""
 
 WATCHERS = ("page_poison=1", "debug_pagealloc=on", "init_on_free=1", "trace_event=page_ref_set")
-"""Whoever does something to a page that becomes free, or wants to know of it."""
+"""Boot options for code that changes a page when it becomes free, or traces that."""
 
 PAGE_BYTES = 4096
 PAGE_POISON = 0xAA
 """include/linux/poison.h"""
 
 CONTENTS_PAGES = 1 << 14
-"""Of contents, read at a time: 64 MiB."""
+"""Pages whose contents are read at a time: 64 MiB."""
 
 KCSAN_BOOTS = 4
-"""Of each kind: no two have the same races, and some end by those of others."""
+"""Boots of each kind: no two have the same races, and races in other code end some early."""
 
 RACES_OF_OTHERS = ("data-race in wq_worker_tick / wq_worker_tick",)
 """It adds up a work queue's time on each CPU, without a lock; kernel/workqueue.c."""
@@ -195,7 +195,7 @@ def test_page_owner_that_begins_early_has_no_page_deferred(lab: Lab) -> None:
     assert not lab.fuses("vm-freeing", "page_owner=on", "early_page_ext")
 
 
-# --- Somebody watches ------------------------------------------------------------------
+# --- A watcher is enabled --------------------------------------------------------------
 
 
 @pytest.mark.parametrize("watcher", WATCHERS)
@@ -230,7 +230,7 @@ def test_a_watcher_changes_no_state(lab: Lab, watcher: str) -> None:
 
 
 def contents(zones: Zones, node: Node) -> Iterator[tuple[int, NDArray[np.uint8]]]:
-    """Of the pages that are to be freed: the first one's pfn, and their bytes, one row for each."""
+    """Yield the pages to be freed, by run: the first pfn, and the bytes with one row a page."""
     direct = zones.variable("page_offset_base")
     for low, high in node.deferred.free:
         for first in range(low, high, CONTENTS_PAGES):

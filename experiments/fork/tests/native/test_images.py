@@ -47,7 +47,7 @@ SINGLE = ("before",)
 
 
 def nr_acts(mapping: Mapping) -> int:
-    """Of each mapping; what nobody calls a file is not truncated."""
+    """Number of acts on a mapping. An anonymous one has one less: it is never truncated."""
     return 16 if mapping.anonymous else 17
 
 

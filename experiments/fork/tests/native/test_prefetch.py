@@ -20,7 +20,7 @@ NONE = ("fork-16k", "fork-32k", "munmap-16k", "munmap-32k", "munmap-64k")
 
 
 def prefetches(ream, names: Iterable[str]) -> dict[str, float]:
-    """Of each page of these rows, by `ream`."""
+    """Prefetches per page that `ream` executes in each of these rows."""
     rows = [word for name in names for word in ("--row", name)]
     counted = ream("run", "fork", "--count", "--only", "before,ream", "--json", *rows)
     assert counted.code == 0, counted.err

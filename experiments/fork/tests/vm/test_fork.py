@@ -29,10 +29,10 @@ LIST = read_selftests(SELFTESTS / "fork.list")
 MACHINE = GuestMachine("tcg", cpus=2, memory_bytes=4 << 30)
 
 OBJECTS = ("mm/memory.o", "mm/rmap.o", "mm/mmu_gather.o")
-"""Of the kernel, what the series change."""
+"""Kernel objects that the series change."""
 
 DEBUG_S = 5400.0
-"""Of a kernel that watches itself, beside other work."""
+"""Deadline of a debug kernel on a machine with other work, in seconds."""
 
 PLAN = ForkPlan(folio_kib=(4, 16, 64, 2048), mapping_bytes=64 << 20, rounds=2)
 
@@ -109,7 +109,7 @@ def test_batches_save_instructions_where_folios_are_large(
 
 
 def test_two_boots_count_nearly_the_same(forks: Boots) -> None:
-    """In the best of several rounds: what else meets one depends on how slow the host is."""
+    """The best of several rounds is compared: interrupts in a round depend on the host's speed."""
     plan = replace(PLAN, folio_kib=(4, 64), rounds=8)
     first, second = (forks(*PUBLISHED, plan=plan) for _ in range(2))
     assert digests(first) == digests(second)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""migrate_pages() leaves what the oracle says, whoever copies; and a wrong kernel never passes.
+"""migrate_pages() leaves what the oracle predicts with every copier; a wrong kernel never passes.
 
 Compared are all descriptors, entries, counters and lists, and every byte of the pages.
 """
@@ -38,13 +38,13 @@ CASES_PER_LAUNCH = 20
 """Their arrays are files that a runner has open: some twenty of each case."""
 
 CPUS = 4
-"""Of the hosted machine: three channels, and who waits for them."""
+"""CPUs of the hosted machine: three for channels, one for the thread that waits."""
 
 OFFLOAD_MOST_CHANNELS = 16
-"""Of swdma here, and of dcbm; native/host/optional/offload.h."""
+"""Limit of channels of swdma here, and of dcbm; native/host/optional/offload.h."""
 
 DCBM_TURNS = 4
-"""Of dcbm: shares of a channel if the CPU copies, too."""
+"""Parts into which dcbm divides a channel's batch if the CPU copies, too."""
 
 PLAIN = ("before", "before-again", "published")
 """Kernels that remove a folio's entries one by one, and end a batch before the next."""
@@ -64,7 +64,7 @@ def launch(rig, cases: Iterable[Case]) -> tuple[Counter[tuple[str, int]], list[E
 
 
 def check_told(ends: Iterable[End]) -> None:
-    """Only a kernel that says it does so takes a folio's entries at once, or batches together."""
+    """Check that kernels in PLAIN report no folio as not left to be split, or as reordered."""
     for end, variant, what in product(ends, PLAIN, ("not_left_to_split", "reordered")):
         assert f"{what}.{variant}" not in end.told
 
@@ -146,7 +146,7 @@ def test_the_cpu_time_of_a_sample_is_that_of_all_threads(migrate_rig) -> None:
     # Of one sample it may be more: a thread that was woken before may fall asleep only within it.
     for cpu_ns in over.values():
         assert median(cpu_ns) < 10**6
-    # The same bytes, whoever copies them: half of it would be that of the caller alone.
+    # Two copiers copy the same bytes as one; half the time would be the caller's alone.
     assert median(took[2]) > 0.75 * median(took[1])
 
 
@@ -176,7 +176,7 @@ def test_every_row_of_the_published_grid_moves_on_two_cpus(migrate_rig) -> None:
     sizes = [size for size in FOLIO_BYTES if size in {4 << 10, 64 << 10, PMD_BYTES}]
     rows = [row(size, channels=nr, **model) for size, nr in product(sizes, (1, 2, 4, 16))]
     assert suit(rows, cpus=2).rows == tuple(rows)
-    # Whoever waits is the only CPU: channels of a model are no threads.
+    # The waiting thread has the only CPU: channels of a model are no threads.
     assert {nr for _, nr in check_rows(migrate_rig, rows)} == {1}
 
 
@@ -192,7 +192,7 @@ def test_every_single_thing_that_may_be_in_the_way(migrate_rig, channels: int) -
 
 
 def random_cases(rig, seeds: Iterable[int]) -> Iterator[Case]:
-    """Mixtures, each copied by somebody, who may have a fault."""
+    """Mixtures, each with a random copier; a DMA engine may have a fault."""
     for seed in seeds:
         draw = random.Random(seed)
         engine: Engine = draw.choice(("serial", "threads", "dma"))
@@ -319,7 +319,7 @@ LATE = {
 def test_what_a_late_engine_may_still_write_to_stays_until_it_is_still(
     migrate_rig, mode: Mode
 ) -> None:
-    """Its driver would forget it if it was terminated."""
+    """The driver would forget a copy that was terminated while the engine still writes."""
     rig = migrate_rig.only("published", "ream")
     faults = {"keeps_writing": 1}
     cases = (
@@ -466,7 +466,7 @@ def test_an_engine_that_is_terminated_and_writes_is_seen(
 def test_a_channel_that_is_lost_gets_nothing_in_the_next_round(
     wrong_migrate: Callable[..., object], name: str
 ) -> None:
-    """Of rounds of two folios each: who has the first two never comes back, and the CPU copies."""
+    """In rounds of two folios, the channel with the first two never completes; the CPU copies."""
     rig = wrong_migrate(name, ALL_OF_IT)
     late = held_meanwhile(rig, "late", Migration(LATE["small"]), nr_held=2)
     if name == "migrate-small-rounds":
@@ -477,7 +477,7 @@ def test_a_channel_that_is_lost_gets_nothing_in_the_next_round(
 
 
 NR_PAGES = 16
-"""Of a folio; an engine that copies 5000 bytes at once has 16 pieces of it, or 14."""
+"""Pages of a folio. For an engine that copies 5000 bytes at once it has 16 pieces, or 14."""
 
 
 def nr_by_engine(rig, **faults: int) -> int:

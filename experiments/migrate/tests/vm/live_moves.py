@@ -23,7 +23,7 @@ WORK = Path("/tmp")  # noqa: S108 -- nobody else is in this guest
 
 
 def files() -> list[str]:
-    """Of all that has been imported, and what is not before it is needed."""
+    """Files of all imported modules, and of codecs that are otherwise imported on demand."""
     codecs.lookup("ascii")
     loaded = [module for module in sys.modules.values() if isinstance(module, ModuleType)]
     return sorted({file for module in loaded if (file := getattr(module, "__file__", None))})

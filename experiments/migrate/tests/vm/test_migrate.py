@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Memory moved between two nodes of a guest, by every kernel, every way and whoever copies."""
+"""Memory moved between two nodes of a guest by every kernel, every path and every copier."""
 
 import subprocess
 from collections.abc import Callable, Mapping
@@ -43,7 +43,7 @@ SERIAL = MigratePlan(tuple(Step(kib) for kib in SIZES), buffer_bytes=32 << 20, r
 DMA = replace(SERIAL, steps=tuple(Step(kib, "dcbm", nr) for kib in (4, 64, 2048) for nr in (1, 4)))
 THREADS = replace(SERIAL, steps=tuple(Step(kib, "mtcopy", 2) for kib in (4, 64, 2048)))
 ONCE = MigratePlan((Step(4), Step(64), Step(2048)), buffer_bytes=16 << 20, rounds=0)
-"""For a path that is only to work."""
+"""Plan for a path that only has to work."""
 
 TIER_BYTES = GIB
 
@@ -164,7 +164,7 @@ def test_a_small_folio_is_cut_where_the_share_of_a_channel_ends(moves: Boots) ->
 
 
 def test_whoever_is_quicker_copies_what_is_moved(moves: Boots) -> None:
-    """Which an engine of the same CPU is not, but it is tried."""
+    """An engine that runs on the same CPU is not quicker, but the kernel tries it."""
     samples = moves(*REAM, plan=DMA)
     for step, said in samples:
         assert said.counters["dcbm_folios_failures"] == said.counters["swdma_faults"] == 0
@@ -180,7 +180,7 @@ def test_threads_copy_what_is_moved(moves: Boots) -> None:
 
 
 def test_a_distributions_kernel_copies_past_the_caches_whole(image: Builder, moves: Boots) -> None:
-    """Machine checks are handled there, so whoever copies may find poisoned memory."""
+    """Machine checks are handled there, so a copier may find poisoned memory."""
     built = image("all", config="vm-distro", modules=[KERNEL_MODULES / ENGINE])
     listed = subprocess.run(
         ["nm", "-u", built.config.parent / "mm/migrate.o"],
@@ -196,7 +196,7 @@ def test_a_distributions_kernel_copies_past_the_caches_whole(image: Builder, mov
 
 
 def test_the_base_splits_large_folios_when_it_moves_them_again(moves: Boots) -> None:
-    """As move_folios.c tells; so a round of the experiment has a buffer of its own."""
+    """Each round of the experiment therefore has its own buffer. Reason: move_folios.c."""
     again = replace(SERIAL, steps=(Step(4), Step(2048)), words=("back=1",))
     assert [said.source for _, said in moves(plan=again)] == [0, 1, 0] * 2
     with pytest.raises(VerificationFailed, match="64/none/0"):

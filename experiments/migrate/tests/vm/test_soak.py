@@ -24,7 +24,7 @@ Soak = Callable[..., dict[str, int]]
 SHIPPED = named("migrate").variants
 PUBLISHED = SHIPPED["published"]
 ALL = ("all",)
-"""With what migrate's own series have in it."""
+"""All patches, which include migrate's own series."""
 
 GIB = 1 << 30
 KERNELS = (
@@ -38,7 +38,7 @@ at once, since what is published is among them; and they are slow."""
 
 SOAK_S = 60
 MOST_FAULT = 64
-"""Of migrate_soak.c: every k from 1 on."""
+"""The largest k for which migrate_soak.c injects a fault; it begins at 1."""
 
 WRONG = Path(__file__).parent / "patches"
 
@@ -48,7 +48,7 @@ MACHINE = GuestMachine(
 
 
 OBJECTS = ("mm/migrate.o", "mm/migrate_copy_offload.o", "mm/rmap.o")
-"""Of the kernel, what the series are about; their modules are besides."""
+"""Kernel objects that the series change, without their modules."""
 
 
 def name(part: str | int | tuple[str, ...]) -> str:

@@ -73,7 +73,7 @@ def test_what_user_space_cannot_perform_is_not_timed_there(tmp_path: Path) -> No
 def test_hosted_and_running_kernels_are_timed_in_turn(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cache: Path
 ) -> None:
-    """By sizes that make it short: what they say of each other is not looked at."""
+    """Small sizes keep the test short; the ratios of the times are not checked."""
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     experiment = named("mm").at("native")
     its = [row for row in experiment.rows if row.name.startswith("beside-fork-4K-")]

@@ -21,7 +21,7 @@ int __wrap_mprotect(void *at, size_t nr_bytes, int protection)
 	case 3:		/* a page has other contents */
 		++*last;
 		break;
-	case 4:		/* a page is lost; whoever reads finds zeroes */
+	case 4:		/* a page is lost; reads find zeroes */
 		madvise(last, PAGE_BYTES, MADV_DONTNEED);
 		break;
 	}

@@ -27,7 +27,7 @@ void *__wrap_mremap(void *from, size_t old_bytes, size_t new_bytes, int flags,
 	case 3:		/* a page has other contents */
 		++*last;
 		break;
-	case 4:		/* a page is lost; whoever reads finds zeroes */
+	case 4:		/* a page is lost; reads find zeroes */
 		madvise(last, PAGE_BYTES, MADV_DONTNEED);
 		break;
 	}

@@ -65,7 +65,7 @@ def test_a_kernel_that_watches_itself_has_nothing_to_say(boots, device: Device) 
 
 @pytest.mark.parametrize("series", VARIANTS, ids=lambda names: "+".join(names) or "before")
 def test_the_device_of_a_distant_node_says_so(boots, series: tuple[str, ...]) -> None:
-    """Its node number is in every descriptor; this node has no CPUs and a distance of its own."""
+    """Every descriptor has the node's number. The node has no CPUs and a distance of its own."""
     device = namespace("2GiB", 9, altmap=True)
     machine = GuestMachine(
         "tcg",
@@ -80,7 +80,7 @@ def test_the_device_of_a_distant_node_says_so(boots, series: tuple[str, ...]) ->
 
 
 def test_memory_read_in_place_is_what_qemu_saves(kernel_of, tmp_path: Path) -> None:
-    """Of the compound optimisation, where most pages of map are one page: two ways to read it."""
+    """Read a map with the compound optimisation, where most pages of map are one, in two ways."""
     device = namespace("1GiB", 9, altmap=False)
     machine = GuestMachine("tcg", icount=True, memory_bytes=device.least_bytes)
     argv = plan_boot(machine, kernel_of(()), device, 1, append=(), work=tmp_path)

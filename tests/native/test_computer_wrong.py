@@ -159,6 +159,9 @@ ORACLES = {
              POOL + "p0 mmap a 1024 anon private rw hugetlb\np0 write a[0]\np0 munmap a",
              "resv_huge_pages of hugepages-2048kB is"),
     "pool-free": (OURS / "computer-pool-free.patch", POOL, "free.* of hugepages-2048kB is"),
+    "pool-mapped": (OURS / "computer-pool-mapped.patch",
+                    POOL + "p0 mmap a 512 anon private rw hugetlb\np0 write a[0]\np0 fork p1\n"
+                    "p0 madvise a dontneed", "is mapped, and its reservation is given back"),
     "pool-regions": (OURS / "computer-pool-regions.patch",
                      POOL + "file t 8M hugetlb\np0 mmap a 3072 t shared rw",
                      "additions to a map of promised"),

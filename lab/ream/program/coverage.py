@@ -81,13 +81,21 @@ class Row:
 
 
 class Code:
-    """All functions of a computer's folders but those of boot."""
+    """All functions of the objects that a computer's file names, but those of boot.
+
+    What the linker takes as it is needed, such as lib/, is not among them.
+    """
 
     def __init__(self, computer: Computer, folder: Path) -> None:
         self._program = computer.program
         its = listed(folder, folder)  # of the folders and names, which all trees share
         self._folders = its.folders
         self._exposed = {f".{Path(name).name}": name for name in its.exposed}
+        self._names = {
+            _in_build(path): name
+            for name, path in computer.objects.items()
+            if not name.startswith(its.as_needed)
+        }
 
     @cached_property
     def functions(self) -> tuple[Function, ...]:
@@ -106,6 +114,11 @@ class Code:
             Function(its, name, tuple(parts), tuple(_within(blocks, parts)))
             for (its, name), parts in sorted(found.items())
         )
+
+    @property
+    def in_folders(self) -> list[Function]:
+        """The functions of whole folders, that is of mm/."""
+        return [one for one in self.functions if one.object.startswith(self._folders)]
 
     @cached_property
     def blocks(self) -> tuple[int, ...]:
@@ -126,16 +139,17 @@ class Code:
         return {name: frozenset(its) for name, its in found.items()}
 
     def rows(self, met: Iterable[int]) -> list[Row]:
-        """Return a row for each object, and a last one for all, of the code with these blocks."""
+        """Return a row for each object of the folders, and a last one for all of them.
+
+        met: the numbers of the blocks that are executed.
+        """
         reached = frozenset(self.blocks[number] for number in met)
-        rows = [
-            _row(name, list(its), reached)
-            for name, its in groupby(self.functions, lambda one: one.object)
-        ]
-        return [*rows, _row("all", self.functions, reached)]
+        by_object = groupby(self.in_folders, lambda one: one.object)
+        rows = [_row(name, list(its), reached) for name, its in by_object]
+        return [*rows, _row("all", self.in_folders, reached)]
 
     def _texts(self) -> list[tuple[int, int, str]]:
-        """Where which object of the folders has code: start, end, and name; ascending."""
+        """Where which object has code: start, end, and name; ascending."""
         return sorted(
             (start, end, name)
             for start, end, path, section in kernel_texts(self._program)
@@ -143,10 +157,9 @@ class Code:
         )
 
     def _named(self, path: Path) -> str:
-        """An object as kbuild names it; empty: it is of no folder."""
+        """An object as kbuild names it; empty: the computer's file does not name it."""
         copied = (name for end, name in self._exposed.items() if path.name.endswith(end))
-        name = next(copied, str(path).partition(f"/{BUILD}/")[2])
-        return name if name.startswith(self._folders) else ""
+        return next(copied, self._names.get(_in_build(path), ""))
 
     def _blocks(self, entries: Sequence[int]) -> list[int]:
         """Where a block begins: a function, what is jumped to, and what is behind a jump."""
@@ -184,6 +197,10 @@ class Code:
             site = place + number * _ALTERNATIVE.size + offset
             found.update(range(site + 1, site + nr))
         return frozenset(found)
+
+
+def _in_build(path: Path) -> str:
+    return str(path).partition(f"/{BUILD}/")[2]
 
 
 def _within(blocks: Sequence[int], parts: Iterable[Part]) -> Iterator[int]:

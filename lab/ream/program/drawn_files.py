@@ -62,8 +62,11 @@ class Files(Pool):
     def _use_some(self, process: int, some: Range, source: Place | str) -> None:
         """Something on pages of shared memory that may be in swap."""
         begin, end = some.begin or 0, some.end or 1
-        match self.dice.randrange(10):
+        match self.dice.randrange(12):
             case 0 | 1:
+                self.add(self.dice.choice(("read", "write")), process, area=some)
+            case 10 | 11:  # entries beside these map the same folio
+                self.add("madvise", process, area=some, advice="dontneed")
                 self.add(self.dice.choice(("read", "write")), process, area=some)
             case 3:
                 advice = self.dice.choice(("pageout", "populate-read"))
@@ -120,12 +123,19 @@ class Files(Pool):
             self.add("call", process, function="split", x=dice.choice((None, 2, 4)))
         self.cut(file, offset)
         self.add("read", process, area=area)
+        if dice.randrange(3) == 0:  # folios that cross the end and are clean can be split
+            self.add("fsync", file=file)
+            self.add("read", process, area=area)
+            self.add("call", process, function="split", area=area, x=dice.choice((None, 1, 2, 4)))
 
     def use_file(self, process: int, file: str, area: Range) -> None:
         """Something after which entries and folios of a file are others."""
         dice, part = self.dice, self.part(area)
         some = dice.choice((area, part))
-        match dice.randrange(9):
+        match dice.randrange(10):
+            case 8:
+                self.add("madvise", process, area=part, advice="dontneed")
+                self.add(dice.choice(("read", "write")), process, area=part)
             case 0:
                 self.add("write", process, area=some)
             case 1:

@@ -33,7 +33,7 @@ def traced(rig: Rig, code: Code, program: Program) -> Iterator[tuple[Step, tuple
 def _entries(code: Code) -> dict[int, str]:
     """The first block of each function, ascending, and the function's name in the source."""
     found = {}
-    for its in code.functions:
+    for its in code.in_folders:
         start = min(one.start for one in its.parts if not one.symbol.endswith(COLD))
         at = bisect_left(its.blocks, start)
         if at < len(its.blocks):

@@ -67,6 +67,10 @@ void count_pool_page(struct folio *folio)
 	if (!folio_test_hugetlb_restore_reserve(folio))
 		use_subpool(hugetlb_folio_subpool(folio), 1);
 	pool->to_come += folio_test_hugetlb_restore_reserve(folio);
+	/* Its owner could use the reservation while another process has the page. */
+	if (folio_test_hugetlb_restore_reserve(folio) && folio_mapped(folio))
+		wrong("huge page %#lx is mapped, and its reservation is given back",
+		      folio_pfn(folio));
 	/* Pages of files may lack it until they are mapped by a second fault. */
 	if (folio_test_anon(folio) && folio_mapped(folio) &&
 	    !folio_test_hugetlb_migratable(folio) && !folio_test_hwpoison(folio))

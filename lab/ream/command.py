@@ -63,10 +63,10 @@ def spawn(
 ) -> Iterator["subprocess.Popen[bytes]"]:
     """Run one program for as long as the `with` block, and never longer.
 
-    It has nothing to read, and its output is unbuffered pipes. Where the block is left by an
-    exception, its children go with it: killing make alone leaves every cc1.
-    stdout, stderr: files, where nobody reads the pipe meanwhile. tied: the kernel ends it when we
-    are killed. Raises CannotRunHere if it is not installed.
+    Its standard input is empty, and its output is unbuffered pipes. If the block is left by an
+    exception, its children are killed as well, since killing make alone leaves every cc1.
+    stdout, stderr: files to use if the pipe is not read meanwhile. tied: the kernel kills it when
+    this process is killed. Raises CannotRunHere if it is not installed.
     """
     log.debug("+ %s", command)
     for program in (*(("setpriv",) if tied else ()), command.argv[0]):

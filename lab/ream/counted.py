@@ -3,5 +3,5 @@
 
 
 def counted(number: int, noun: str, plural: str | None = None) -> str:
-    """As in 1 patch, 2 patches; plural: where it is not the noun with an s."""
+    """Return "1 patch", "2 patches"; plural: the plural if it is not the noun with an s."""
     return f"{number:,} {noun if number == 1 else plural or f'{noun}s'}"

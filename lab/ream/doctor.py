@@ -36,7 +36,7 @@ COMFORTABLE_BYTES = 8 << 30
 """The largest map is 1.6 GiB, and so are two predicted images."""
 
 BUSY_LOAD = 0.25
-"""Of each CPU, taken by others; more than that is seen in intervals."""
+"""Load per CPU from other processes; more than that widens the intervals."""
 
 NODES_TO_MOVE_BETWEEN = 2
 """With memory: where it comes from and where it goes."""

@@ -61,7 +61,7 @@ def _taken(path: Path) -> BadUsage:
 
 
 def _is_way_out(path: Path) -> bool:
-    """Whether what is written there is read by somebody and kept by nobody, as /dev/stdout."""
+    """Whether the path is neither a regular file nor a directory but exists, as /dev/stdout."""
     return os.path.exists(path) and not (  # noqa: PTH110
         os.path.isfile(path) or os.path.isdir(path)  # noqa: PTH112, PTH113
     )

@@ -15,12 +15,12 @@ _DEFAULT = re.compile(r"^default = true$", re.MULTILINE)
 
 
 def name_of(folder: Path) -> str:
-    """Of the experiment in a folder of this checkout."""
+    """Return the name of the experiment in a folder of this checkout."""
     return folder.name.replace("_", "-")
 
 
 def names() -> list[str]:
-    """Of all experiments of this checkout."""
+    """Return the names of all experiments of this checkout, sorted."""
     return sorted(name_of(path.parent) for path in EXPERIMENTS.glob(f"*/{EXPERIMENT}"))
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Names that are nearly what somebody wrote."""
+"""Suggestions of known names for a name that is misspelt."""
 
 import difflib
 from collections.abc import Iterable

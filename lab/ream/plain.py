@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Words of anybody's on a terminal."""
+"""Makes untrusted text safe for a terminal."""
 
 
 def plain(text: str) -> str:

@@ -17,11 +17,11 @@ from ream.counted import counted
 from ream.plain import plain_lines
 
 QUIET_S = 10.0
-"""Between two lines where nobody sees a bar move: a log, a pipe, a CI job."""
+"""Seconds between two lines of progress if there is no bar: in a log, a pipe, a CI job."""
 
 
 class _Unheard:
-    """Standard error, where it is no fault of a run that nobody can be told any more."""
+    """Standard error as a stream on which failed writes are no error of the run."""
 
     def write(self, text: str) -> int:
         with suppress(OSError):

@@ -68,7 +68,7 @@ class Printed:
 
     @property
     def threads_there(self) -> str:
-        """As in 1 thread there, 48 threads (inferred) there."""
+        """The threads in words, as "1 thread there" or "48 threads (inferred) there"."""
         words = f"{self.threads} thread{'s' if self.threads != 1 else ''}"
         return f"{words}{' (inferred)' if 'threads' in self.inferred else ''} there"
 
@@ -133,7 +133,7 @@ class Table(Value):
         return self.unit != RATIO_UNIT
 
     def unit_of(self, value: str | None) -> str:
-        """Of a value of that name; None: of `before` and `published`."""
+        """Return the unit of a value of that name; None: the unit of `before` and `published`."""
         if self.unit != AS_NAMED or value is None:
             return self.unit
         return self.unit_of_name(value)

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The one door to the settings of the running kernel, which always puts them back.
+"""Changes settings of the running kernel, and always restores them.
 
-Before a value is changed, a journal on disk says what it was and what it will be. It goes when
-all is as it was: at the end of a `with applied(...)`, however it ends, or at the latest when the
-process ends; after SIGKILL by `recover`, which the next run calls first. A value that somebody
-else has changed meanwhile is theirs, and stays.
+Before a value is changed, a journal on disk records the old and the new value. It is removed when
+everything is restored: at the end of a `with applied(...)`, however it ends, at the latest when the
+process ends, or after SIGKILL by `recover`, which the next run calls first. A value that another
+process changed meanwhile is not restored.
 """
 
 import atexit
@@ -93,7 +93,7 @@ class SettingsJournal:
     entries: tuple[SettingChange, ...]
 
     def to_json(self) -> str:
-        """As it is kept on disk."""
+        """Return the journal in the form that it has on disk."""
         return json.dumps({"schema": SCHEMA, **asdict(self)}, indent=1)
 
     @classmethod
@@ -342,13 +342,13 @@ def sole_door(
     recover: bool = True,
     wait_s: float = 0.0,
 ) -> Iterator[Door]:
-    """Be the only process of this host that changes settings, for the length of a `with` block.
+    """Within the block, be the only process of this host that changes settings.
 
-    say: told what a killed run left, and what somebody else changed; one line each time.
-    root: what stands for the root of the file system. state: where the journal lies.
-    recover: whether to put back first what a killed run left changed. wait_s: how long to wait for
-    the end of another run, of which one that was killed may need seconds.
-    Raises CannotRunHere if another run is the one, and as Door.recover.
+    say: called with a line on what a killed run left, and what another process changed.
+    root: the directory to use as the root of the file system. state: the folder of the journal.
+    recover: whether to restore first what a killed run left changed. wait_s: how long to wait for
+    the end of another run; a run that was killed may need seconds.
+    Raises CannotRunHere if another run is still active, and what Door.recover raises.
     """
     folder = state_dir() if state is None else state
     try:
@@ -416,7 +416,7 @@ def _open_lock(folders: Sequence[Path]) -> tuple[TextIO, Path]:
 
 
 def _holder(lock: TextIO) -> str:
-    """Who holds a file's lock: /proc/locks tells by device and inode."""
+    """Name the process that holds a file's lock, found in /proc/locks by device and inode."""
     status = os.fstat(lock.fileno())
     device = f"{os.major(status.st_dev):02x}:{os.minor(status.st_dev):02x}"
     for line in Path("/proc/locks").read_text().splitlines():

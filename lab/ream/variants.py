@@ -45,7 +45,7 @@ class Variant:
 
     @property
     def given(self) -> bool:
-        """Whether it is a series that somebody gave: a run can go on without it."""
+        """Whether it is a series given by the user: a run can go on without it."""
         return self.compared_with is not None
 
     @property
@@ -86,7 +86,7 @@ def editions(experiment: Experiment, version: str) -> Iterator[Experiment]:
 
 
 def base_meant(tree: Wanted) -> str:
-    """The base whose ports are meant where somebody names a series of ours for a tree."""
+    """The base whose ports are used when a series of this checkout is named for a tree."""
     base = base_of(tree)
     if base is None:
         return default_base().name
@@ -278,11 +278,11 @@ class Suited:
 
 
 def suited_to(variants: Sequence[Variant], attempt: Callable[[Sequence[Patch]], object]) -> Suited:
-    """Leave out what is ours and does not apply to a tree; a kernel may have moved on.
+    """Leave out variants of this checkout that do not apply to a tree, which may be newer.
 
-    attempt: raises DoesNotApply if these patches do not; it goes on to the caller for a series
-    that somebody gave. If `before` does not apply the tree itself stands in its place, and our
-    variants that are the tree itself are left out: they would be compared with themselves.
+    attempt: raises DoesNotApply if these patches do not apply; the error is passed on for a series
+    that the user gave. If `before` does not apply, the tree itself replaces it. Variants of this
+    checkout without patches are then left out, since they would be compared with themselves.
     """
     why: dict[str, DoesNotApply] = {}
     tried: set[object] = {()}

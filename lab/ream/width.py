@@ -9,7 +9,7 @@ from contextvars import ContextVar
 
 NARROWEST = 60
 WIDEST = 100
-"""Of records, of what no terminal shows, and of whatever no caller has set."""
+"""Columns of records, of output that no terminal shows, and the default."""
 
 ROOMY = 80
 """Columns from which on text goes on below its own column."""
@@ -34,7 +34,7 @@ def as_wide_as(columns: int) -> Iterator[None]:
 
 
 def terminal_columns() -> int:
-    """As COLUMNS has it, else the terminal on standard output; WIDEST where there is neither."""
+    """Return COLUMNS, else the width of the terminal on standard output, else WIDEST."""
     return shutil.get_terminal_size(fallback=(WIDEST, 1)).columns
 
 

@@ -15,7 +15,7 @@ from ream.errors import ClaimFails, Inconclusive, shown
 
 STDOUT = Path("-")
 SLOWER = "5%"
-"""As much slower as a run may be, unless another limit is given."""
+"""The slowdown that passes the check, unless another limit is given."""
 
 
 @app.command()

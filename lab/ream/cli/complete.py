@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What a shell offers when somebody presses Tab: names, as they are on disk.
+"""Names that a shell offers when Tab is pressed, as they are on disk.
 
-A shell waits for this: so TOML is read bare, without the checks a run makes.
+The shell waits for them, so TOML files are parsed without the checks that a run makes.
 """
 
 import tomllib

@@ -120,7 +120,7 @@ def _first_sentence(text: str) -> str:
 
 
 def _shortened(text: str, room: int) -> str:
-    """As many whole clauses of a text as there is room for, or its first words."""
+    """Cut a text to at most `room` characters: after a whole clause if one fits, else at a word."""
     if len(text) > room:
         text = text.partition("  [")[0]  # its default and its bounds
     if len(text) <= room:

@@ -448,7 +448,7 @@ def choice_of(
 
 
 def _interrupted(runs: Path, choice: "Choice") -> "list[dict[str, Any]]":
-    """Runs that are not finished; what they have found of a row, nobody has summed up yet."""
+    """Return the unfinished runs; their samples of a row are not summarised yet."""
     from ream.record.partial import interrupted  # noqa: PLC0415
 
     if choice.machine is not None or choice.variant is not None or choice.row is not None:

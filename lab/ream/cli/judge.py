@@ -53,7 +53,7 @@ ENDS = {
 }
 
 NO_SERIES = Path()
-"""Of an upgrade."""
+"""Stands for the series when an upgrade to another kernel source is judged."""
 
 HERE_ALONE = (
     *("letter", "by", "html", "markdown", "junit", "force", "watched", "once", "as_json", "output"),

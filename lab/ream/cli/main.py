@@ -34,7 +34,7 @@ _told: set[str] = set()
 
 
 class _Ended(BaseException):
-    """Somebody wants us gone: unwinds like Ctrl-C, so that nothing of ours stays."""
+    """A signal asked ream to end. Unwinds like Ctrl-C, so that no process or file is left over."""
 
     def __init__(self, number: int) -> None:
         super().__init__(number)
@@ -55,7 +55,7 @@ class _Unwind:
             raise self.raised
 
     def interrupt(self, _number: int, _frame: object) -> None:
-        """As Python does it, but remembered."""
+        """Raise KeyboardInterrupt as Python's own handler does, and remember it."""
         self.raised = KeyboardInterrupt()
         raise self.raised
 
@@ -131,7 +131,11 @@ def _run() -> int:
 
 
 def _unforeseen(error: Exception, stop: BaseException | None) -> int:
-    """stop: what a signal has raised before. Whoever calls back may make any error of it."""
+    """Report an unexpected error and return the exit code.
+
+    stop: what a signal raised earlier, if any. Code that runs callbacks may have turned it into
+    any other error, so the signal decides the exit code.
+    """
     if isinstance(error, OSError) and error.errno in _NO_ROOM:
         _say_once("\n".join((_unwritten(error), *_notes(error))))
         return EXIT_UNWRITTEN
@@ -187,7 +191,7 @@ def _say_once(text: str) -> None:
 
 
 def _say(text: str) -> None:
-    """Tell the user why it ends; where nobody can be told, it ends with the same code."""
+    """Print why it ends; if standard error is closed, it ends with the same code."""
     with suppress(OSError):
         # A damaged record's words may hold what moves a terminal's cursor.
         lines = plain_lines(text).split("\n")

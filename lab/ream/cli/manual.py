@@ -72,7 +72,7 @@ def _put(path: Path, text: str) -> None:
 
 
 def _show(source: str) -> None:
-    """As man(1) shows pages, into a pipe as well, where there is one; else the source itself."""
+    """Show a page with man(1), on a terminal or into a pipe; print the source if man is missing."""
     viewer = shutil.which("man")
     if viewer is None:
         sys.stdout.write(source)
@@ -83,7 +83,7 @@ def _show(source: str) -> None:
         if sys.stdout.isatty():
             subprocess.run((viewer, "-l", page.name), check=False)
             return
-        # By way of us: who reads no further, or has no room, is then told as by any command.
+        # We write man's output ourselves, so that a closed pipe or a full disk is handled as usual.
         shown = run(Command((viewer, "-l", page.name), Path.cwd(), MAN_S))
     sys.stdout.write(shown)
 

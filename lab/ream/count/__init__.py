@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What a hosted kernel executes, counted under QEMU's user mode by a plugin of ours."""
+"""Counts of what a hosted kernel executes, made by a plugin for QEMU's user mode emulation."""

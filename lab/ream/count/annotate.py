@@ -10,10 +10,10 @@ from ream.count.places import Place, source_name
 
 OBJDUMP_S = 60.0
 COUNT = 12
-"""Columns of a count."""
+"""Width of a count in a listing, in columns."""
 
 Pieces = Mapping[int, tuple[int, int]]
-"""Of code that was executed: by start, its end and how often."""
+"""Executed pieces of code: start address to end address and number of executions."""
 
 _INSTRUCTION = re.compile(r"^\s*([0-9a-f]+):\t(.*)$")
 
@@ -24,10 +24,10 @@ def annotated(
     functions: Iterable[str],
     executed: Mapping[str, Mapping[str, Pieces]],
 ) -> str:
-    """The listings of functions, of every row and variant that executed them, as text.
+    """Return the listings of functions as text, one for each row and variant that executed them.
 
-    executed: by row and variant. Code is as it was linked: an alternative that was applied at the
-    start of the program stands there as what it replaced.
+    executed: the executed pieces by row and variant. The listing shows the code as it was linked:
+    where an alternative was applied when the program started, the original code is shown.
     """
     asked = {source_name(name) for name in functions}
     wanted = [one for one in places if one.name in asked]

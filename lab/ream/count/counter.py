@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""A launch that is counted: its words, and what the plugin says of each sample."""
+"""Counting during one launch: the emulator's command line, and the plugin's counts by sample."""
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -20,16 +20,16 @@ QUANTITIES = (
     *("instructions", "loads", "load_bytes", "stores", "store_bytes", "locked", "streaming"),
     *("fences", "prefetches", "taken", "repeated"),
 )
-"""Of a function, as native/count/plugin.c writes them."""
+"""Counts for each function, in the order in which native/count/plugin.c writes them."""
 
 OF_MEMORY = ("lines_read", "lines_written", "lines_only_written", "pages")
-"""Of a sample: distinct lines and pages that the kernel's own functions touched."""
+"""Counts for each sample: distinct lines and pages that the kernel's own functions touched."""
 
 Numbers = dict[str, int]
 
 
 def add_counts(to: dict[str, Numbers], function: str, values: Sequence[int]) -> None:
-    """Add what the plugin says of a part of a function, a number for each of QUANTITIES."""
+    """Add the plugin's counts for a part of a function: a number for each of QUANTITIES."""
     its = to.setdefault(function, {})
     for name, value in zip(QUANTITIES, values, strict=True):
         if value:
@@ -38,10 +38,10 @@ def add_counts(to: dict[str, Numbers], function: str, values: Sequence[int]) -> 
 
 @dataclass
 class LaunchCounter:
-    """What counts one launch of a program.
+    """Counts one launch of a program.
 
-    annotate: functions whose instructions are listed at its end; listed: is given the listings.
-    Raises BadUsage if no variant has a function of such a name.
+    annotate: functions whose instructions are listed at the end of the launch. listed: called with
+    the listings. Raises BadUsage if no variant has a function of a name in `annotate`.
     """
 
     plugin: Path
@@ -51,11 +51,11 @@ class LaunchCounter:
     annotate: tuple[str, ...] = ()
     listed: Callable[[str], None] = lambda _text: None
     cpu: str | None = None
-    """The name of the emulated CPU; None: the one that all have who ask for no other."""
+    """The name of the emulated CPU; None: the architecture's default."""
     memory: int | None = None
-    """As plugin_to_count() has it."""
+    """Address from which lines and pages are counted; None: the default of plugin_to_count()."""
     _executed: dict[str, dict[str, Pieces]] = field(default_factory=dict)
-    """By row and variant."""
+    """Executed pieces by row and variant."""
     _nr_read: int = 0
     _nr_bytes_read: int = 0
 
@@ -67,11 +67,11 @@ class LaunchCounter:
 
     @classmethod
     def of(cls, plugin: Path, program: Program, **its: Any) -> Self:
-        """What counts a launch of a program that holds several kernels."""
+        """Return the counter for a launch of a program that holds several kernels."""
         return cls(plugin, program.path, program.arch, places_of(program), **its)
 
     def again(self) -> None:
-        """The program begins anew, and with it what the plugin writes."""
+        """Reset after a restart of the program, which also restarts the plugin's output."""
         self._nr_read = self._nr_bytes_read = 0
 
     def _refuse_unknown(self) -> None:
@@ -84,7 +84,10 @@ class LaunchCounter:
                 )
 
     def _function_lines(self) -> Iterator[str]:
-        """Of each function whether it is the kernel's, and the number of its first part."""
+        """Yield a line for each place: start and end, and whether it is a function of the kernel.
+
+        The last number is that of the first part of the same function.
+        """
         first: dict[tuple[str, str], int] = {}
         for number, its in enumerate(self.places):
             whole = first.setdefault((its.variant, its.name), number)
@@ -92,27 +95,27 @@ class LaunchCounter:
 
     @property
     def argv(self) -> tuple[str, ...]:
-        """The words before the program's own."""
+        """The command line that precedes the program's own."""
         its = self.plugin, self._functions, self._out
         words = plugin_to_count(*its, runs=bool(self.annotate), memory=self.memory)
         return (*self.arch.emulated(self.cpu), *words)
 
     @property
     def loads(self) -> tuple[Path, ...]:
-        """What the emulator loads, besides what is installed."""
+        """Files that the emulator loads besides installed ones."""
         return (self.plugin,)
 
     def completed(self, text: str) -> str:
-        """A line of the runner; of a sample with what was counted in the place of its time.
+        """Return a line of the runner; in a sample, counts replace the time.
 
-        Raises ReamError if the plugin has not said it, or another variant's code was executed.
+        Raises ReamError if the plugin wrote no counts, or another variant's code was executed.
         """
         if self.annotate and '"end"' in text:
             self.listed(annotated(self.program, self.places, self.annotate, self._executed))
         if '"marks"' not in text:
             return text
         fields = json.loads(text)
-        if not fields["verified"]:  # perhaps of a warm-up, which the plugin does not count
+        if not fields["verified"]:  # perhaps a warm-up, which the plugin does not count
             del fields["marks"]
             return json.dumps(fields)
         counted = self._window(fields.pop("marks"))
@@ -129,7 +132,7 @@ class LaunchCounter:
         return json.dumps(fields)
 
     def _window(self, number: int) -> Mapping[str, Any]:
-        """What the plugin has written at the end of a pair of marks, of which some have no line."""
+        """Return what the plugin wrote at the end of a pair of marks; some pairs have no line."""
         with self._out.open("rb") as file:
             file.seek(self._nr_bytes_read)
             for line in file:

@@ -15,7 +15,7 @@ VERSION_S = 10.0
 COMPILE_S = 120.0
 
 CPUS = 4
-"""CPUs of the machine that kernels see, whatever this one has."""
+"""CPUs that hosted kernels see, whatever this machine has."""
 
 PLUGIN_FLAGS = (
     *("-std=gnu11", "-O2", "-g", "-Wall", "-Wextra", "-Wshadow", "-Werror"),
@@ -29,13 +29,13 @@ def plugin_sources() -> tuple[Path, ...]:
 
 
 def emulator_version(arch: Arch = X86_64) -> str:
-    """The emulator's own words for its version; raises CannotRunHere if it is not installed."""
+    """Return the version that the emulator prints; raises CannotRunHere if it is not installed."""
     require(arch.emulator)
     return run(Command((arch.emulator, "--version"), Path("/"), VERSION_S)).splitlines()[0]
 
 
 def build_plugin(cache: Path, step: Step) -> Path:
-    """Compile the plugin, once for each content of its sources."""
+    """Compile the plugin, unless the cache has one of the same sources; return its path."""
     digest = hashlib.sha256(
         "\0".join((compiler_version(arch=ARCHES[native_arch()]), *PLUGIN_FLAGS)).encode()
     )
@@ -55,22 +55,23 @@ def build_plugin(cache: Path, step: Step) -> Path:
 def plugin_to_count(
     plugin: Path, functions: Path, out: Path, *, runs: bool, memory: int | None = None
 ) -> tuple[str, ...]:
-    """More words for the emulator of a program that is to be counted.
+    """Return the emulator options that count a program.
 
-    functions: the list of what is counted. out: what the plugin writes. runs: whether it also
-    says how often each piece of code was executed. memory: the address from which on lines and
-    pages are counted; None: where experiments map what their kernels work on.
+    functions: the file that lists what is counted. out: the file that the plugin writes. runs:
+    whether the plugin also reports how often each piece of code was executed. memory: the address
+    from which lines and pages are counted; None: where experiments map the memory that their
+    kernels work on.
     """
     options = {"functions": functions, "out": out, "runs": "on" if runs else "off"}
     return plugin_words(plugin, options | ({} if memory is None else {"memory": f"{memory:#x}"}))
 
 
 def plugin_words(plugin: Path, options: Mapping[str, object]) -> tuple[str, str]:
-    """The words that load the plugin, for any of QEMU's programs."""
+    """Return the options that load the plugin, for any of QEMU's programs."""
     words = (_escaped(plugin), *(f"{name}={_escaped(value)}" for name, value in options.items()))
     return ("-plugin", ",".join(words))
 
 
 def _escaped(value: object) -> str:
-    """As QEMU's options have it: a comma is written twice."""
+    """Escape a value for QEMU's options, where a comma is written twice."""
     return str(value).replace(",", ",,")

@@ -21,29 +21,29 @@ class Counted(Value):
     """What a kernel did in one sample of a guest."""
 
     functions: dict[str, Numbers]
-    """Counts by function and quantity. Functions of one name, which several files may have, are
-    together; code that is no function, as the entry of system calls, and modules are not in it."""
+    """Counts by function and quantity. Functions of the same name in several files are added up.
+    Modules, and code outside of functions such as the entry of system calls, are left out."""
     memory: dict[str, int]
     """The numbers of distinct cache lines and pages that these functions touched."""
 
 
 @dataclass(frozen=True)
 class KernelCounter:
-    """The plugin of QEMU, and the kernel whose functions it counts."""
+    """QEMU's plugin together with the kernel whose functions it counts."""
 
     plugin: Path
     listed: Path
     """The file in which the plugin finds the functions' addresses."""
     names: tuple[str, ...]
-    """Of each line of that file, the function's name in the source."""
+    """The function's name in the source, for each line of `listed`."""
 
     def words(self, out: Path) -> tuple[str, ...]:
-        """The words for QEMU; out: the file that the plugin writes."""
-        # Interrupts and other tasks come between a call and its return.
+        """Return the options for QEMU; out: the file that the plugin writes."""
+        # Interrupts and other tasks may run between a call and its return.
         return plugin_words(self.plugin, {"functions": self.listed, "out": out, "inclusive": "off"})
 
     def counted(self, out: Path, window: int) -> Counted:
-        """The counts of the window that a program has named; raises ReamError if there is none."""
+        """Return the counts of a window that a program named; raises ReamError if there is none."""
         named = f'"name": {window},'
         with out.open() as lines:
             line = next((text for text in lines if named in text), None)
@@ -57,7 +57,7 @@ class KernelCounter:
 
 
 def kernel_counter(plugin: Path, vmlinux: Path, listed: Path) -> KernelCounter:
-    """Make the counter of a kernel that lies where it was linked, and write the list it needs."""
+    """Return the counter of a kernel at its link address, and write the list that it needs."""
     found = tuple(_places(functions(vmlinux)))
     names = tuple(source_name(one.name) for one in found)
     first: dict[str, int] = {}
@@ -73,7 +73,7 @@ def kernel_counter(plugin: Path, vmlinux: Path, listed: Path) -> KernelCounter:
 
 
 def _places(found: Iterable[Function]) -> Iterable[Function]:
-    """Functions by address, each up to the next one at most; of aliases the longest."""
+    """Return functions by address, each cut where the next begins; the longest of aliases."""
     longest: dict[int, Function] = {}
     for one in sorted(found, key=lambda one: (one.start, one.bytes, one.name)):
         if one.bytes:
@@ -84,9 +84,9 @@ def _places(found: Iterable[Function]) -> Iterable[Function]:
 
 
 def together(parts: Iterable[Counted | None]) -> Counted | None:
-    """The counts of several windows of one sample; None if nothing was counted.
+    """Add the counts of several windows of one sample; None if nothing was counted.
 
-    Lines and pages that two of them touched count twice.
+    Lines and pages that two windows touched are counted twice.
     """
     found = [part for part in parts if part is not None]
     if not found:

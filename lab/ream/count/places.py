@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Which functions of which variant lie where in a linked program."""
+"""Addresses of each variant's functions in a linked program."""
 
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
@@ -19,11 +19,11 @@ class Place:
 
     variant: str
     name: str
-    """As the source has it, see `source_name()`."""
+    """The function's name in the source, see `source_name()`."""
     start: int
     end: int
     is_stand_in: bool
-    """Whether it is ours, in the place of a function of the kernel."""
+    """Whether it is a stand-in of ream's for a function of the kernel."""
 
 
 @dataclass(frozen=True)
@@ -37,19 +37,20 @@ class _Text:
 
 
 def source_name(symbol: str) -> str:
-    """A function's name in the source: a compiler splits one into several, and adds .cold, .part.0
-    or .constprop.0; which of them there are differs between variants.
+    """Return a function's name in the source: without .cold, .part.0 or .constprop.0.
+
+    A compiler adds these when it splits or clones a function, which differs between variants.
     """
     return symbol.partition(".")[0]
 
 
 def places_of(program: Program) -> tuple[Place, ...]:
-    """Every function of every variant of a program, ascending; of aliases one."""
+    """Return all variants' functions in a program by ascending address; one of aliases."""
     return _places(_texts(program), program.path)
 
 
 def places_on(computer: Computer, variant: str) -> tuple[Place, ...]:
-    """Every function of the kernel that a computer boots, ascending; of aliases one."""
+    """Return the functions of a computer's kernel by ascending address; one of aliases."""
     texts = (
         _Text(variant, start, end, path.parent.name == HOME)
         for start, end, path, _ in kernel_texts(computer.program)
@@ -58,7 +59,7 @@ def places_on(computer: Computer, variant: str) -> tuple[Place, ...]:
 
 
 def _places(texts: Iterable[_Text], program: Path) -> tuple[Place, ...]:
-    """A function ends where the next one begins, if its symbol says more."""
+    """Return functions as places, each cut where the next one begins."""
     ordered = sorted(texts, key=lambda one: one.start)
     starts = [one.start for one in ordered]
     found: dict[int, Place] = {}

@@ -8,7 +8,7 @@ from ream.experiment.columns import Column, Columns, Numbers, Shown, ShownColumn
 from ream.measure.sample import Sample
 
 PREFIX = "counter_"
-"""Of their keys in a sample."""
+"""Prefix of the counters' keys in a sample."""
 OBJECT = "counters"
 """What has them in a record's columns."""
 

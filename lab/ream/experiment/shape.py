@@ -29,9 +29,9 @@ MOST_SHORT = 60
 """Characters of a line beside an experiment's name, on a terminal of 80 columns."""
 
 MOST_FINER = 16
-"""Times as many samples as planned, where a few rows are asked about a small effect."""
+"""The most by which planned samples are multiplied, for few rows and a small effect."""
 FINER_LAUNCHES = 2
-"""Of these times, how many are launches; the rest are rounds, which cost no start."""
+"""Factor by which launches are multiplied. Rounds make up the rest, as they need no start."""
 
 Stage = Literal["native", "vm", "live"]
 
@@ -464,10 +464,10 @@ class ExperimentBase(Value, Generic[R]):
         )
 
     def finer(self, whole: "ExperimentBase[Any]") -> Self:
-        """The same rows, sampled as often as the time allows that all rows of `whole` would take.
+        """Return the rows with more samples, within the time that all rows of `whole` would take.
 
-        At most MOST_FINER times as often as planned: a series that somebody sends is judged by
-        small effects, and of a few rows there is time to see them.
+        There are at most MOST_FINER times as many samples as planned. A given series is judged by
+        small effects, and with few rows there is time to find them.
         """
         times = min(MOST_FINER, int(whole._nr_bytes() / max(1, self._nr_bytes())))
         if times < FINER_LAUNCHES:

@@ -80,7 +80,7 @@ class TreeWanted(Value):
 
     path: str | None = None
     base: str | None = None
-    """As for --base; None without a path is the default base."""
+    """A base as --base takes it; None without a path is the default base."""
     key: str | None = None
     """None accepts the source that the host has; `ream merge` refuses to pool different ones."""
     version: str | None = None

@@ -109,7 +109,7 @@ def write(files: Mapping[str, str], directory: Path) -> None:
             path.write_text(text, encoding="utf-8")
             if name.endswith(".sh"):
                 mode = path.stat().st_mode
-                path.chmod(mode | (mode & 0o444) >> 2)  # whoever may read it may run it
+                path.chmod(mode | (mode & 0o444) >> 2)  # executable where it is readable
     except OSError as cause:
         raise BadUsage(
             f"{cause.filename or directory}: cannot be written: {cause.strerror}"

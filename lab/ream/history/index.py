@@ -139,7 +139,7 @@ def _history(listed: Iterable[Listed]) -> History:
     listed = tuple(listed)
     entries = [one.entry for one in listed if one.entry is not None]
     damaged = [one.damaged for one in listed if one.damaged is not None]
-    # A directory that somebody has named has no time, and comes last.
+    # A directory named by hand has no time in its name, and comes last.
     return History(
         tuple(sorted(entries, key=lambda one: _age(one.run), reverse=True)),
         tuple(sorted(damaged, key=lambda one: _age(one.name), reverse=True)),

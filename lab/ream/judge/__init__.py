@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What a series does to memory management: what it reaches, whether it is right, what it costs."""
+"""Judges a series for memory management: what it reaches, whether it is correct, what it costs."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What readers of a letter or a page need who have never seen ream, and nothing of this machine."""
+"""Explanations in a letter or a page for readers new to ream, without details of this machine."""
 
 import re
 import tempfile
@@ -21,9 +21,9 @@ ABOUT = (
 
 
 def names(its: Judgement, rows: Sequence[Operation]) -> Iterator[tuple[str, str]]:
-    """The names that a judgement uses, each with its explanation in words.
+    """Yield the names that a judgement uses, each with an explanation.
 
-    rows: those that are shown. Of a wrong series, the row or the case that is wrong.
+    rows: the rows that are shown. For a wrong series, the wrong row or case comes first.
     """
     if its.wrong is not None:
         yield from _of_wrong(its.wrong.experiment, its.wrong.lines[0])
@@ -52,10 +52,10 @@ def _of_wrong(experiment: str, line: str) -> Iterator[tuple[str, str]]:
 
 
 def for_others(its: Judgement) -> Judgement:
-    """A judgement without local paths: of each, as `_local_path` finds them, the last part is left.
+    """Return a judgement in which each local path, as `_local_path` finds it, is its last part.
 
-    What is said of rows is left as it is: it comes from counts, times and the kernel's source.
-    Commands that run a program name a file of this machine, and are left out.
+    Rows, listings and operations are unchanged: they come from counts, times and the kernel's
+    source. Commands that run a program name a file of this machine, and are left out.
     """
     kept = {"rows": its.rows, "listings": its.listings, "operations": its.operations}
     empty = {"rows": (), "listings": (), "operations": (), "command": "", "programs": {}}
@@ -65,12 +65,12 @@ def for_others(its: Judgement) -> Judgement:
 
 
 def bare_text(text: str) -> str:
-    """A text without local paths: of each the last part is left."""
+    """Return a text in which only the last part of each local path is left."""
     return _local_path().sub(r"\1", text)
 
 
 def _bare(value: object) -> object:
-    """A value with no local path in any of its strings."""
+    """Return a value with no local path in any of its strings."""
     if isinstance(value, str):
         return bare_text(value)
     if isinstance(value, tuple):
@@ -86,7 +86,10 @@ def _bare(value: object) -> object:
 
 @cache
 def _local_path() -> re.Pattern[str]:
-    """A path in a folder of the user, of ream or of temporary files; a group is its last part."""
+    """A pattern for paths in folders of the user, of ream and of temporary files.
+
+    Its group is the last part of the path.
+    """
     folders = {CHECKOUT, cache_dir(), Path.home(), Path.cwd(), Path(tempfile.gettempdir())}
     within = "|".join(
         re.escape(str(one)) for one in sorted(folders, key=lambda one: -len(str(one))) if one.name

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""With which patch of a series it begins to be wrong."""
+"""Finds the first patch at which a series is wrong."""
 
 import re
 import shlex
@@ -18,20 +18,20 @@ from ream.variants import Variant
 
 
 def of_series(cause: ReamError) -> bool:
-    """Whether an error says that the series is wrong, and not the kernel that it is for."""
+    """Whether an error blames the series, and not the kernel that it is for."""
     wrong = isinstance(cause, VerificationFailed)
     return wrong and not (isinstance(cause, WrongVariant) and cause.variant in IMPLIED)
 
 
 ALSO_OF_RUN = ("--base", "--tree", "--config")
-"""Options of `ream judge` that `ream run` has, too, with the same meaning."""
+"""Options of `ream judge` that `ream run` also has, with the same meaning."""
 
 
 def row_alone(request: Request, said: str, reproduce: str) -> tuple[str, str]:
-    """Two lines, the second with the command that runs the row alone which was found wrong.
+    """Return two lines, the second with the command that runs only the row that was wrong.
 
-    said: what was wrong, which begins with the row's name or with that of an edge. reproduce: the
-    command line of the judgement, for others.
+    said: what was wrong; it begins with the name of the row or of an edge case. reproduce: the
+    command line of the judgement, for other machines.
     """
     _, _, *given = shlex.split(reproduce) or ("ream", "judge")
     subject = next(iter(given), "-")
@@ -39,7 +39,7 @@ def row_alone(request: Request, said: str, reproduce: str) -> tuple[str, str]:
     words += ["--series", "PATCH" if subject.startswith("-") else subject]
     named = re.split(r"[:\s]", said, maxsplit=1)[0]
     rows = [row.name for row in request.experiment.rows]
-    words += ["--row", named if named in rows else rows[0]]  # an edge is looked at with any row
+    words += ["--row", named if named in rows else rows[0]]  # edge cases are verified with any row
     options = dict(pairwise(given))
     if "--base-ref" in options and "--tree" in options:
         options["--tree"] += f"@{options['--base-ref']}"
@@ -51,9 +51,10 @@ def row_alone(request: Request, said: str, reproduce: str) -> tuple[str, str]:
 
 
 def first_wrong(request: Request, series: Series, name: str, reporter: Reporter) -> int | None:
-    """The number of the first patch at which a series is wrong in this run, from 1.
+    """Return the number, from 1, of the first patch at which a series is wrong in this run.
 
-    request: the run in which it is wrong as a whole, under `name`. As first_bad(); no record stays.
+    request: the run in which the whole series is wrong as the variant `name`. See first_bad() for
+    how it searches and when it returns None. No record is kept.
     """
     beginnings = prefixes(series)
     return first_bad(
@@ -64,12 +65,12 @@ def first_wrong(request: Request, series: Series, name: str, reporter: Reporter)
 def first_bad(
     beginnings: Sequence[Series], is_wrong: Callable[[Series], bool], reporter: Reporter
 ) -> int | None:
-    """The number of the first beginning of a series that is wrong, from 1.
+    """Return the number, from 1, of the first prefix of a series that is wrong.
 
-    The last one is. Halves what is left, as git bisect does, and so takes a series that is wrong at
-    one patch for wrong at every later one. None if a beginning of the series cannot be run, which
-    hides it, or if nothing is wrong when it is run again: what is wrong only now and then is not
-    laid to a patch.
+    The last prefix is wrong. The search halves the range as git bisect does, so it assumes that a
+    series which is wrong at one patch is wrong at every later one. None if a prefix cannot be run,
+    or if nothing is wrong when it is run again: a fault that shows only sometimes is not blamed on
+    a patch.
     """
     if len(beginnings) == 1:
         return 1

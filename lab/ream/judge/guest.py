@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The kernel's own tests with a series and without it, in guests whose kernels look for faults.
+"""Runs the kernel's own tests with and without a series, in guests with debugging kernels.
 
-kernel/config/vm-debug.config has the instruments: KASAN, lockdep, and what mm asserts of itself.
-What runs is fixed in kernel/selftests, a list for each kind of operation; an experiment names its
-list. One test that passes without the series and fails with it, twice, is enough to call it wrong.
+kernel/config/vm-debug.config enables KASAN, lockdep and the assertions of mm. The tests are listed
+in kernel/selftests, a list for each kind of operation; an experiment names its list. A series is
+wrong if one test passes without it and fails with it, twice.
 """
 
 import tempfile
@@ -38,18 +38,19 @@ FRAGMENTS = tuple(KERNEL_CONFIG / f"{name}.config" for name in ("vm", "vm-debug"
 GIB = 1 << 30
 CPUS = 3
 NODES = (GuestNode(5 * GIB, "0-1"), GuestNode(3 * GIB, "2"))
-"""What any of the lists needs: two nodes with CPUs, and memory above 4 GiB in the first."""
+"""Nodes that suffice for all lists: two with CPUs, and memory above 4 GiB in the first."""
 
 DEADLINE_S = 5400.0
 SILENCE_S = 900.0
-"""With its instruments a kernel takes about three times as long, and TCG ten."""
+"""Seconds without output after which a guest is given up. A debugging kernel takes about three
+times as long as another, and TCG ten times."""
 
 
 def lists_of(reach: WholeReach) -> tuple[str, ...]:
-    """The lists of tests that a series calls for.
+    """Return the lists of tests to run for a series.
 
-    Those of the experiments whose code it changes. All of them if it changes none that is hosted:
-    then nothing else looks at it.
+    These are the lists of the experiments whose code it changes. If it changes no hosted code, all
+    lists are returned, since no experiment tests the series.
     """
     changed = [one.experiment for one in reach.experiments if one.rows or one.functions]
     found = [named(name).selftests for name in changed or names()]
@@ -65,11 +66,11 @@ def run_guests(
     logs: Path,
     reporter: Reporter,
 ) -> list["Told"]:
-    """Run the lists of tests that a series calls for in a guest without and one with it.
+    """Run the lists of tests for a series in a guest without it and in one with it.
 
     before, after: the kernel source and the patches on it. logs: a folder for consoles.
-    Raises VerificationFailed if a test fails with the series alone, or the kernel complains with it
-    alone; CannotRunHere without QEMU.
+    Raises VerificationFailed if a test fails, or the kernel complains, only with the series;
+    CannotRunHere without QEMU.
     """
     accel, cpu, why = choose_accel("auto", probe=lambda: ask_kvm(cache))
     reporter.step(f"guests run under {accel.upper()}: {why}")
@@ -96,11 +97,11 @@ def run_guests(
 
 @dataclass(frozen=True)
 class Told:
-    """What came of one list of tests."""
+    """The result of one list of tests."""
 
     name: str
     line: str
-    """How many tests give the same result, or why nothing is known."""
+    """How many tests give the same result, or why there is no result."""
     decided: bool = True
 
 
@@ -109,7 +110,7 @@ COMPLAINT_LINES = 12
 
 @dataclass(frozen=True)
 class _Guests:
-    """The guests of one list of tests."""
+    """Runs the guests of one list of tests."""
 
     machine: GuestMachine
     tests: Selftests
@@ -118,7 +119,10 @@ class _Guests:
     reporter: Reporter
 
     def compare(self, old: Image, new: Image) -> Told:
-        """Raises VerificationFailed with what speaks against the series."""
+        """Compare the results of two kernels.
+
+        Raises VerificationFailed with the tests and complaints that show the series wrong.
+        """
         try:
             before = self._run(old, "without")
         except CannotRunHere:
@@ -129,7 +133,7 @@ class _Guests:
             return self._compare(before, new)
         except (CannotRunHere, VerificationFailed):
             raise
-        except ReamError as cause:  # of a tool or a test, and no word of the kernel
+        except ReamError as cause:  # an error of a tool or a test, not of the kernel
             return self._open(f"cannot be run with the series: {_first(cause)}")
 
     def _open(self, why: str) -> Told:
@@ -139,7 +143,7 @@ class _Guests:
         first = self._found(before, new, "with")
         if not first.against:
             return Told(self.name, first.line)
-        # Tests race with an emulated machine's clock: what fails by chance says nothing.
+        # Tests race with an emulated machine's clock, so a single failure may be chance.
         suspects = self if first.complaint else replace(self, tests=only(self.tests, first.failed))
         again = suspects._found(before, new, "with-again")
         if seen := first.seen_again(again):
@@ -174,21 +178,21 @@ class _Guests:
 
 @dataclass(frozen=True)
 class _Found:
-    """What one guest with the series said."""
+    """Faults in one guest with the series."""
 
     failed: tuple[str, ...]
     complaint: str
-    """Of the kernel; empty if there was none."""
+    """The kernel's complaint on the console; empty if there was none."""
     line: str
 
     @property
     def against(self) -> tuple[str, ...]:
-        """What speaks against the series, in lines."""
+        """Lines that show the series wrong: failed tests, and the start of the complaint."""
         tests = (f"{name} passes without the series and fails with it" for name in self.failed)
         return (*tests, *self.complaint.splitlines()[:COMPLAINT_LINES])
 
     def seen_again(self, again: "_Found") -> tuple[str, ...]:
-        """What spoke against it both times; of two complaints the first, as no two are alike."""
+        """Return what failed both times; if the kernel complained both times, the first lines."""
         if self.complaint and again.complaint:
             return self.against
         both = tuple(one for one in self.failed if one in again.failed)
@@ -202,9 +206,9 @@ def _first(cause: ReamError) -> str:
 def failed(
     before: Mapping[str, str], after: Mapping[str, str], unsteady: tuple[str, ...]
 ) -> tuple[str, ...]:
-    """Tests that pass without the series and fail with it.
+    """Return tests that pass without the series and fail with it.
 
-    unsteady: patterns of names of tests whose result says nothing in an emulated guest.
+    unsteady: patterns of the names of tests whose result is not reliable in an emulated guest.
     """
     return tuple(
         name
@@ -214,9 +218,9 @@ def failed(
 
 
 def only(tests: Selftests, failed: Sequence[str]) -> Selftests:
-    """The list with nothing but the programs whose tests failed.
+    """Return the list with only the programs whose tests failed.
 
-    It is the whole list if one of the tests is of no program, but of a module.
+    It is the whole list if one of the failed tests belongs to a module, not to a program.
     """
     suspects = {name.split(".")[0] for name in failed}
     programs = [one for one in tests.programs if PurePosixPath(one).name in suspects]
@@ -226,7 +230,7 @@ def only(tests: Selftests, failed: Sequence[str]) -> Selftests:
 
 
 def said(before: Mapping[str, str], after: Mapping[str, str]) -> str:
-    """How many tests give the same result, and which do not, in a line."""
+    """Return a line with how many tests give the same result, and which do not."""
     passed = sum(after.get(name) == PASS == result for name, result in before.items())
     text = f"{counted(passed, 'test')} of {len(before)} pass with the series as without"
     other = [

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""All that experiments host of a kernel, compiled with and without a series, and what differs.
+"""Compiles the kernel code that experiments host, with and without a series, and compares it.
 
-Kernel objects alone are compared, in a tree without any of ours, so that one pair of trees serves
-all experiments of one configuration. Which rows execute what differs is ream.judge.reach's matter.
+Only the kernel's own objects are compared, in trees without ream's own code, so that one pair of
+trees serves all experiments of one configuration. ream.judge.reach finds the rows that execute
+what differs.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -38,34 +39,34 @@ class Kernel:
 
 @dataclass(frozen=True)
 class HostedCode:
-    """What a series changes of the objects that experiments of one configuration host."""
+    """The objects that experiments of one configuration host, and their changes by a series."""
 
     before: Mapping[str, Path]
-    """Objects without the series, by their names."""
+    """Objects without the series, by name."""
     after: Mapping[str, Path]
     by_object: Mapping[str, ObjectDifference]
-    """Of objects that hold other code or data. One that is new or gone with the series, too."""
+    """Differences by object, for each whose code or data differ, or that is new or gone."""
     layout: tuple[str, ...]
-    """A line for each structure that is laid out otherwise."""
+    """A line for each structure whose layout changes."""
     sources: tuple[Path, Path] = (Path(), Path())
     """The trees without the series and with it."""
 
     def unknown(self, names: Iterable[str]) -> tuple[str, ...]:
-        """Of files that a series changes, those of which it is not known that they are the same."""
+        """Return those of the changed files that are not known to compile to the same code."""
         same = (self.before.keys() & self.after.keys()) - self.by_object.keys()
         return undecided_files(names, *self.sources, same)
 
     def functions(self) -> frozenset[tuple[str, str]]:
-        """Every function that is hosted without the series, as the name of its object and its own.
+        """Return (object, function) names of all functions that are hosted without the series.
 
-        Parts of a function that the compiler moved out of it are none of their own.
+        Parts that the compiler split off a function do not count as functions.
         """
         return frozenset(
             (name, function) for name, path in self.before.items() for function in named(path)
         )
 
     def moved(self) -> tuple[str, ...]:
-        """Functions that another object has with the series, with the same instructions."""
+        """Return functions that the series moves to another object with the same instructions."""
         gone = {
             function: contents(self.before[name])[f"f {function}"]
             for name, its in self.by_object.items()
@@ -84,18 +85,18 @@ class HostedCode:
 
 
 def named(path: Path) -> frozenset[str]:
-    """The functions of an object, by name."""
+    """Return the names of the functions in an object."""
     return frozenset(
         name.removeprefix("f ").partition(".")[0] for name in contents(path) if name[:2] == "f "
     )
 
 
 Programs = dict[str, tuple[Hosted[Row], ...]]
-"""By experiment, those of its programs that are meant."""
+"""Selected programs by experiment."""
 
 
 def groups(experiments: Iterable[Experiment]) -> dict[Fragments, Programs]:
-    """Programs of the native stage by the configuration that their kernels have."""
+    """Group the programs of the native stage by their kernels' configuration."""
     found: dict[Fragments, Programs] = {}
     for one in experiments:
         for its in programs_of(one):
@@ -105,12 +106,12 @@ def groups(experiments: Iterable[Experiment]) -> dict[Fragments, Programs]:
 
 
 def program_names(its: Hosted[Row]) -> tuple[str, ...]:
-    """The kernel's own objects that a program lists, in any configuration."""
+    """Return the names of the kernel's own objects that a program lists, in any configuration."""
     return tuple(one.name for one in objects(its.folder) if not one.name.startswith(f"{HOME}/"))
 
 
 def hosted_names(experiment: Experiment) -> tuple[str, ...]:
-    """The same of all programs of an experiment."""
+    """Return the names of the kernel's own objects that any program of an experiment lists."""
     return tuple(
         dict.fromkeys(name for its in programs_of(experiment) for name in program_names(its))
     )
@@ -125,7 +126,7 @@ def hosted_code(
     cache: Path,
     step: Step,
 ) -> HostedCode:
-    """Compile what these programs host of two kernels, and compare.
+    """Compile the objects that these programs host of two kernels, and compare them.
 
     Raises what `assemble` and `build_objects` raise, and DoesNotCompile for a patch.
     """
@@ -146,7 +147,7 @@ def _compiled(
     cache: Path,
     step: Step,
 ) -> tuple[Path, dict[str, Path]]:
-    """The source tree of a kernel, and its objects by their names."""
+    """Compile a kernel's hosted objects; return its source tree and the objects by name."""
     place = assemble(
         kernel.tree,
         kernel.patches,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""A judgement as a page for a browser, and the list of many: one file each, without a network."""
+"""Renders a judgement, or a list of judgements, as an HTML file that needs no network."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -29,9 +29,9 @@ ENDS = {
     5: "wrong",
     6: "a tool failed",
 }
-"""By exit status."""
+"""Words for each exit status."""
 COLOURS = {0: "good", 1: "bad", 5: "bad"}
-"""The class in the style sheet by exit status; what says nothing of the series is UNCLEAR."""
+"""Class in the style sheet by exit status; UNCLEAR for a status without a verdict."""
 UNCLEAR = "unclear"
 
 
@@ -40,12 +40,12 @@ class Listed:
     """One judgement in a list of many."""
 
     when: str
-    """UTC, as 2026-11-25 08:10."""
+    """Time in UTC, formatted as 2026-11-25 08:10."""
     series: str
     exit_code: int
     sentence: str
     link: str | None
-    """Its page, beside the list; None if there is none."""
+    """The link to the series' page, relative to the list; None if there is no page."""
 
     @property
     def ends(self) -> str:
@@ -59,7 +59,7 @@ class Listed:
 
 
 def render(its: Judgement) -> str:
-    """The page of one judgement."""
+    """Return the page of one judgement."""
     its = for_others(its)
     return _template("judgement.html.j2").render(
         its=its,
@@ -84,14 +84,14 @@ def render(its: Judgement) -> str:
 
 
 def render_list(judgements: Sequence[Listed], *, home: str | None = None) -> str:
-    """The page of all judgements, in the order given; home: the page that it belongs to."""
+    """Return the page that lists judgements in the given order; home: the page that links to it."""
     return _template("judgements.html.j2").render(
         judgements=judgements, home=home, style=_own(STYLE), script=_own(SCRIPT)
     )
 
 
 def title_of(its: Judgement) -> str:
-    """The subject of its first patch, and how many others there are; of an upgrade its name."""
+    """Return the first patch's subject and the number of others; for an upgrade, its name."""
     if not its.subjects:
         return its.series
     others = len(its.subjects) - 1

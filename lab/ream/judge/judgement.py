@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What is said of a series in the end: one outcome for each row, one for all, and an exit status.
+"""The judgement of a series: an outcome for each row, one for the whole, and an exit status.
 
-No outcome is stronger than its evidence. Times are decided together over all rows of a run, with
-the noise of two copies of the same kernel. Counts are exact, and say nothing of time.
+No outcome is stronger than its evidence. Times are decided together over all rows of a run, against
+the noise of two copies of the same kernel. Counts are exact, but are no measure of time.
 """
 
 import hashlib
@@ -21,10 +21,11 @@ from ream.report.counts_table import QUANTITIES
 
 Outcome = Literal["slower", "more", "mixed", "undecided", "equal", "same", "fewer", "faster"]
 OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
-"""By time: slower, equal and faster; equal only where its bound has no room for what counts show.
-By counts alone: more, mixed (more of one quantity, and fewer of another), same (no quantity differs
-by more than GROWTH) and fewer. A time whose interval excludes 1 against what counts say makes the
-row undecided. The worst come first."""
+"""Outcomes of a row, the worst first. Decided by time: slower, equal and faster; equal only if the
+bound on the time is too small for what the counts show. Decided by counts alone: more, mixed (more
+of one quantity and fewer of another), same (no quantity differs by more than GROWTH) and fewer. If
+the interval of the time excludes 1 in the direction opposite to the counts, the row is undecided.
+"""
 
 LOSSES: tuple[Outcome, ...] = ("slower", "more")
 GAINS: tuple[Outcome, ...] = ("faster", "fewer")
@@ -32,39 +33,40 @@ GAINS: tuple[Outcome, ...] = ("faster", "fewer")
 BY_TIME: Mapping[str | None, Outcome] = {
     "slower": "slower", "equal": "equal", "faster": "faster",
 }  # fmt: skip
-"""What is decided by a time's effect; of any other, counts decide."""
+"""Outcomes by the effect on the time; for any other effect, counts decide."""
 
 GROWTH = 0.001
-"""Share by which a count may grow and is no cost yet, as in `ream check --counts`."""
+"""Share up to which a count may grow without being a cost, as in `ream check --counts`."""
 
 LITTLE = 0.01
-"""Share up to which a loss is called little: about what the place of code in memory is worth."""
+"""Share up to which a loss is called little: about the effect of where code lies in memory."""
 
 TIME, COUNTS = "time", "counts"
-"""What decides a row, where it is not one quantity: its time, or that all counts are the same."""
+"""What decides a row if no single quantity does: its time, or that all counts are the same."""
 
 WEIGHED = ("instructions", "locked")
-"""Quantities that are printed, and that tell how much a row is affected."""
+"""Quantities that are printed, and that measure how much a row is affected."""
 
 COSTS = (*WEIGHED, "loads", "stores", "fences", "lines_read", "lines_written")
-"""Quantities of which more is a cost. Of others, such as prefetches, more may be a gain."""
+"""Quantities whose growth is a cost. More of another quantity, as prefetches, may be a gain."""
 
 ORDERED = ("locked", "streaming", "fences")
-"""Operations that take far longer than others: a count with more of them says nothing of time."""
+"""Operations that take far longer than others. If there are more of them, counts do not bound the
+time."""
 
 
 @dataclass(frozen=True)
 class CountedChange:
-    """What a row executes for each page or entry with and without the series."""
+    """Counts of a row for each page or entry, with and without the series."""
 
     per: str
     before: Mapping[str, float]
     after: Mapping[str, float]
     repeats: bool
-    """Whether every sample of one kernel counted the same."""
+    """Whether all samples of one kernel have the same counts."""
 
     def share(self, quantity: str) -> float:
-        """By which share of what it was a quantity has grown; infinite if there was none of it."""
+        """Return the growth of a quantity as a share of what it was; infinite if it was 0."""
         old, new = self.before.get(quantity, 0.0), self.after.get(quantity, 0.0)
         if old == new:
             return 0.0
@@ -82,18 +84,18 @@ class CountedChange:
 
     @property
     def margin(self) -> float:
-        """The largest share by which any quantity has changed."""
+        """The largest change of any quantity, as a share."""
         return max(abs(self.share(name)) for name in QUANTITIES)
 
     def most(self, sign: int) -> tuple[str, float]:
-        """The cost that has grown most (sign 1) or shrunk most (-1), and by which share."""
+        """Return the cost that grew most (sign 1) or shrank most (-1), and its share."""
         return max(((n, self.share(n)) for n in COSTS), key=lambda its: sign * its[1])
 
     def decider(self, sign: int) -> str:
-        """The quantity by which a row executes more (sign 1) or fewer (-1).
+        """Return the quantity that decides a row which executes more (sign 1) or fewer (-1).
 
-        One of WEIGHED if its change is of the same order as that of the cost that changed most:
-        up to GROWTH, up to LITTLE, or more.
+        It is one of WEIGHED if its change is of the same order as that of the cost that changed
+        most. There are three orders: up to GROWTH, up to LITTLE, and more.
         """
         most, share = self.most(sign)
         weighed = max(WEIGHED, key=lambda name: sign * self.share(name))
@@ -101,7 +103,7 @@ class CountedChange:
         return weighed if own > 0 and _order(own) == _order(sign * share) else most
 
     def suffices(self, limit: float) -> bool:
-        """Whether these counts alone show that the row has lost nothing.
+        """Whether these counts alone show that the row has no loss.
 
         That is so if no quantity has grown by more than the limit, a share, and no operation of
         ORDERED was added.
@@ -117,7 +119,7 @@ class CountedChange:
 
 
 def _order(share: float) -> int:
-    """The order of magnitude of a change: 0 up to GROWTH, 1 up to LITTLE, 2 beyond."""
+    """Return the order of a change: 0 up to GROWTH, 1 up to LITTLE, 2 beyond."""
     return (share > GROWTH) + (share > LITTLE)
 
 
@@ -129,11 +131,11 @@ class TimedChange:
     low: float | None
     high: float | None
     effect: str | None
-    """As in the record; None if it could not be decided."""
+    """The effect as the record names it; None if it could not be decided."""
     within: float | None
-    """For what is no effect, the bound on one: 1.02 is within 2 %."""
+    """If no effect was found, the bound on the ratio: 1.02 is within 2 %."""
     smallest_effect: float | None
-    """The smallest ratio above 1 that would have been found nine times of ten."""
+    """The smallest ratio above 1 that would be found with a probability of 90 %."""
     control: bool | None = None
     """Whether the positive control was found in this row; None if there was none."""
     before_ns: float | None = None
@@ -143,17 +145,17 @@ class TimedChange:
 
 @dataclass(frozen=True)
 class PatchStep:
-    """What one patch of the series changes of what a row executes."""
+    """Changes of a row's counts by one patch of the series."""
 
     number: int
     subject: str
     changes: Mapping[str, float]
-    """By quantity, for each page or entry; empty if all counts are equal."""
+    """Changes by quantity, for each page or entry; empty if all counts are equal."""
 
 
 @dataclass(frozen=True)
 class Operation:
-    """One row that the series reaches, and all that was found about it."""
+    """One row that the series reaches, with its counts and times."""
 
     experiment: str
     row: str
@@ -166,10 +168,10 @@ class Operation:
 
     @property
     def outcome(self) -> Outcome:
-        """What its time says or, where that decides nothing, what its counts say.
+        """The outcome by its time or, if the time is not decisive, by its counts.
 
-        A row is undecided if its counts say one thing and the interval of its time the opposite, or
-        if its counts are the same and the whole interval of its time is a loss.
+        A row is undecided if the interval of its time contradicts its counts, or if its counts are
+        the same and the whole interval of its time is a loss.
         """
         effect = None if self.timed is None else self.timed.effect
         if (decided := BY_TIME.get(effect)) is not None and not self.hides_counts:
@@ -192,7 +194,7 @@ class Operation:
 
     @property
     def decided_by(self) -> str | None:
-        """What decided its outcome: TIME, COUNTS or the name of a quantity; None if undecided."""
+        """What decided the outcome: TIME, COUNTS or the name of a quantity; None if undecided."""
         outcome = self.outcome
         if outcome in BY_TIME.values():
             return TIME
@@ -201,9 +203,9 @@ class Operation:
         return COUNTS if outcome == "same" else self.counted.decider(-1 if outcome in GAINS else 1)
 
     def is_shown(self, limit: float) -> bool:
-        """Whether the evidence suffices to say that it has lost nothing beyond a limit, a share.
+        """Whether the evidence would show a loss beyond a limit, which is a share.
 
-        Either its counts alone suffice, or its time found an effect or the positive control.
+        Either the counts alone suffice, or the time found an effect or the positive control.
         """
         if self.counted is not None and self.counted.suffices(limit):
             return True
@@ -212,9 +214,9 @@ class Operation:
 
     @property
     def hides_counts(self) -> bool:
-        """Whether its time is called equal within a bound that has room for what counts show.
+        """Whether the time is equal only within a bound too wide to exclude the counted change.
 
-        More locked operations than none have no share, and so no bound is close enough for them.
+        If locked operations grow from none, their share is infinite, and no bound suffices.
         """
         its, change = self.timed, self.counted
         if its is None or its.effect != "equal" or change is None or not change.repeats:
@@ -225,7 +227,7 @@ class Operation:
 
     @property
     def loss(self) -> float:
-        """How large its regression is; 0 if it has none. By counts, the cost that grew most."""
+        """The size of the regression, by counts that of the cost that grew most; 0 if none."""
         if self.outcome not in LOSSES:
             return 0.0
         if self.outcome == "slower" or self.counted is None:
@@ -234,16 +236,16 @@ class Operation:
 
     @property
     def size(self) -> float:
-        """How large the change is, to put the largest first; at least 0."""
+        """The size of the change, by which rows are sorted; at least 0."""
         if self.timed is not None and self.timed.effect in ("slower", "faster"):
             return abs(self.timed.ratio - 1)
         return affected(self.counted)
 
 
 def affected(change: CountedChange | None) -> float:
-    """How much a row is affected: by the share of its instructions, or of its locked operations.
+    """Return how much a row is affected: the change of its instructions or locked operations.
 
-    Where neither differs, by that of the cost that differs most.
+    If neither changes, it is the change of the cost that changes most. All are shares.
     """
     if change is None:
         return float("inf")
@@ -253,32 +255,32 @@ def affected(change: CountedChange | None) -> float:
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing that was found about a series, for programs that show it beside the code.
+    """One finding about a series, for programs that show it beside the code.
 
-    file, line: the changed line of the kernel source that is nearest, from 1. What is not known is
-    None.
+    file, line: the nearest changed line of the kernel source, from 1. Unknown fields are None.
     """
 
     rule: str
-    """What was broken, the same for each series that breaks it; docs/format.md has the kinds."""
+    """The rule that was broken, independent of the series; docs/format.md lists the kinds."""
     message: str
     step: str | None = None
-    """The step of the program behind which it was found."""
+    """The step of the program after which it was found."""
     program: str | None = None
-    """A whole program that shows it, a step a line, for `ream program`."""
+    """A whole program for `ream program` that shows it, with one step per line."""
     file: str | None = None
     line: int | None = None
     config: str | None = None
-    """The configuration in which the program shows it, unless that is the usual one."""
+    """The configuration in which the program shows it; None: the usual one."""
 
     @property
     def id(self) -> str:
-        """Twelve hexadecimal digits: the same whatever program, lines and numbers show it."""
+        """Twelve hexadecimal digits that do not depend on the program, lines and numbers shown."""
         return hashlib.sha256(f"{self.rule}\n{self.file or ''}".encode()).hexdigest()[:12]
 
 
 DIFFERS, BEGINNING = "differs", "beginning"
-"""Rules of what is not wrong by itself: another state, and a part of a series that is right."""
+"""Rules of findings that are not wrong by themselves: a state that differs from the base, and a
+wrong prefix of a series that is right as a whole."""
 
 
 @dataclass(frozen=True)
@@ -287,16 +289,16 @@ class Wrong:
 
     experiment: str
     lines: tuple[str, ...]
-    """Row or case, field, what is there and what should be; or the crash."""
+    """Row or case, field, actual and expected value; or the crash."""
     first_patch: tuple[int, str] | None = None
-    """The number and the subject of the patch with which it begins, if that was found."""
+    """Number and subject of the first patch at which it is wrong, if that was found."""
 
     shown: Finding | None = None
-    """The same as data, of what a program shows; None of what an experiment or a guest does."""
+    """The finding as data if a program shows it; None if an experiment or a guest does."""
 
     @property
     def finding(self) -> Finding:
-        """The same as data; what no program shows has the experiment's name as its rule."""
+        """The finding as data; if no program shows it, its rule is the experiment's name."""
         return self.shown or Finding(self.experiment, self.lines[0])
 
 
@@ -310,24 +312,24 @@ class SourceLine:
 
 
 MOST_MISSED = 3
-"""Changed lines or functions in a sentence; --json has all of them."""
+"""The most changed lines or functions in a sentence; --json has all of them."""
 
 
 @dataclass(frozen=True)
 class Examined:
-    """What programs showed of a series on a computer that hosts all of mm/.
+    """Results of running programs with a series on a computer that hosts all of mm/.
 
-    functions: that it changes or adds. nr_blocks: of the base's code, in lines that it changes; of
-    these, programs execute nr_entered. missed: the changed lines, as file:line with the series, of
-    which they execute no block. unexecuted: the changed lines that have code with the series which
-    no program executed. nr_steps: of the nr_programs that ran and did nothing wrong.
-    differs: where contents, results or state first differ from the base, which is not wrong by
-    itself. differing: the program of which that is said, a step a line. same: each file that it
-    touches compiles to the same code and data, as far as the computer has it. reached: experiments
-    whose rows are programs, as far as a row executes what is changed in the step that it measures.
-    files: of those that it changes, the sources of objects that the computer has. config: the
-    configuration in which programs execute what is changed, or in which alone anything is; None:
-    the one that was asked for.
+    functions: functions that the series changes or adds. nr_blocks: basic blocks of the base's code
+    in lines that it changes; programs execute nr_entered of them. missed: changed lines, as
+    file:line with the series, of which programs execute no block. unexecuted: changed lines with
+    code in the series that no program executed. nr_steps: steps of the nr_programs that ran and did
+    nothing wrong. differs: where contents, results or state first differ from the base, which is
+    not wrong by itself. differing: the program that shows this, one step per line. same: whether
+    each touched file compiles to the same code and data, as far as the computer has it. reached:
+    experiments whose rows are programs, if a row executes changed code in the step that it
+    measures. files: changed files that are sources of the computer's objects. config: the
+    configuration in which programs execute what is changed, or the only one in which code changes;
+    None: the one that was asked for.
     """
 
     functions: tuple[str, ...] = ()
@@ -347,11 +349,11 @@ class Examined:
 
     @property
     def misses_all(self) -> bool:
-        """Whether no program executed a changed line, though the base has code there."""
+        """Whether no program executed a changed line although the base has code there."""
         return self.nr_blocks > 0 and not self.nr_entered
 
     def with_further(self, its: Self) -> Self:
-        """The same with what further programs showed, which ran on the same code."""
+        """Return these results with those of further programs, which ran on the same code."""
         executes_more = its if its.nr_entered > self.nr_entered else self
         return replace(
             executes_more,
@@ -365,7 +367,7 @@ class Examined:
         )
 
     def words(self) -> str:
-        """What was done, in a sentence."""
+        """Return a sentence on what was run and found."""
         if self.same:
             return "the same code and data with it"
         if not self.functions:
@@ -379,7 +381,7 @@ class Examined:
         where = f"in the configuration {self.config} " if self.config else ""
         what = met if self.nr_blocks else "no line of it"
         said = f"{where}it changes {its}"
-        if self.wrong:  # what was executed until then is not all that can be
+        if self.wrong:  # programs ended early, so more might be executed
             return f"{said}; programs execute {what}" if self.nr_entered else said
         said += f"; programs execute {what}"
         if self.missed and not self.unexecuted:
@@ -390,9 +392,9 @@ class Examined:
 
 @dataclass(frozen=True)
 class Listing:
-    """A function in a row, without the series and with it: each instruction, how often executed.
+    """A function in a row, without and with the series: instructions and how often each executed.
 
-    Empty where the function is not executed.
+    Empty if the function is not executed.
     """
 
     experiment: str
@@ -404,57 +406,57 @@ class Listing:
 
 @dataclass(frozen=True)
 class Judgement:
-    """All that is said of a series."""
+    """The judgement of a series or an upgrade."""
 
     series: str
     subjects: tuple[str, ...]
     tree: str
     machine: str
     reach: WholeReach | None = None
-    """Of what experiments host; None: it was decided before that was known."""
+    """What the series changes of the hosted code; None: judged before that was known."""
     operations: tuple[Operation, ...] = ()
     wrong: Wrong | None = None
     wrong_steps: tuple[tuple[int, str, str], ...] = ()
-    """Of a series that is right as a whole, beginnings of it that are wrong: number, subject and
-    what was wrong."""
+    """Prefixes of the series that are wrong although the whole series is right. Each is the number
+    of its last patch, that patch's subject, and what was wrong."""
     unhosted: Mapping[str, str] = field(default_factory=dict)
-    """By experiment, why it cannot be run with the series."""
+    """Reasons why experiments cannot be run with the series, by experiment."""
     notes: tuple[str, ...] = ()
     controls: tuple[str, ...] = ()
-    """Of each experiment that was timed, in how many rows the positive control was found."""
+    """A line for each timed experiment: in how many rows the positive control was found."""
     own_tables: tuple[str, ...] = ()
-    """Of each table that came with the series, whether it holds here."""
+    """A line for each table that came with the series: whether it holds here."""
     guests: tuple[str, ...] = ()
-    """Of each list of the kernel's own tests that was run in guests, what came of it."""
+    """A line for each list of the kernel's own tests that was run in guests: its result."""
     rows: tuple[RowResult, ...] = ()
-    """As counted, of which curves are drawn."""
+    """The counted rows, from which curves are drawn."""
     listings: tuple[Listing, ...] = ()
-    """Instructions of functions that execute more or less, if they were asked for."""
+    """Listings of functions that execute more or less, if they were asked for."""
     records: tuple[str, ...] = ()
     files: tuple[str, ...] = ()
     """The files that the series changes."""
     to: str | None = None
-    """Of an upgrade, the label of the kernel source that is judged."""
+    """Label of the kernel source that an upgrade is judged for; None if a series is judged."""
     command: str = ""
     reproduce: str = ""
-    """The command line for others: without a path of this machine."""
+    """The command line without paths of this machine, for use elsewhere."""
     programs: Mapping[str, str] = field(default_factory=dict)
-    """By id of a finding, the command line that runs its program, which is kept in a file."""
+    """Command lines that run a finding's program from its file, by the finding's id."""
     strict: bool = False
-    """Whether a loss ends with 1 however small it is and whatever others gain."""
+    """Whether any loss gives exit status 1, however small it is and whatever other rows gain."""
     quick: bool = False
-    """Whether no row was to be run, so that at best nothing wrong was found."""
+    """Whether no rows were run by request; then the best result is that no fault was found."""
     seed: int | None = None
     ream: str = ""
-    """The version of ream that judged it."""
+    """The version of ream that made the judgement."""
     seconds: float | None = None
-    """How long that took."""
+    """Seconds that the judgement took."""
     whole: Examined | None = None
-    """Of all of mm/; None: the kernel cannot be hosted as a whole, or it is an upgrade."""
+    """The check of all of mm/; None: the kernel cannot be hosted whole, or it is an upgrade."""
 
     @property
     def findings(self) -> Iterator[Finding]:
-        """What is wrong, and what may be: the worst first."""
+        """Yield what is wrong and what may be wrong, the worst first."""
         if self.wrong is not None:
             yield self.wrong.finding
         for number, subject, what in self.wrong_steps:
@@ -466,12 +468,12 @@ class Judgement:
             yield Finding(DIFFERS, said, program=self.whole.differing, file=file, config=config)
 
     def having(self, outcome: Outcome) -> tuple[Operation, ...]:
-        """Rows with an outcome, the largest change first."""
+        """Return the rows with an outcome, the largest change first."""
         its = [one for one in self.operations if one.outcome == outcome]
         return tuple(sorted(its, key=lambda one: -one.size))
 
     def ordered(self) -> Iterator[Operation]:
-        """All rows, regressions first, and of these the largest first."""
+        """Yield all rows, regressions first, and the largest of these first."""
         for outcome in OUTCOMES:
             yield from self.having(outcome)
 
@@ -483,9 +485,9 @@ class Judgement:
 
     @property
     def are_counts_misleading(self) -> bool:
-        """Whether a row is faster although it executes more, as one that fetches memory early is.
+        """Whether a row is faster although it executes more, as prefetching code may be.
 
-        Then rows that execute more, and whose time decides nothing, are no regression.
+        Then a row that executes more is no regression unless its time decides so.
         """
         return any(its.counted is not None and its.counted.grown for its in self.having("faster"))
 
@@ -504,23 +506,23 @@ class Judgement:
 
     @property
     def is_little(self) -> bool:
-        """Whether there is a loss, of LITTLE at most, and a larger gain beside it."""
+        """Whether there is a loss of at most LITTLE, and a larger gain."""
         return 0 < self.loss <= LITTLE and self.gain > self.loss
 
     @property
     def unshown(self) -> tuple[Operation, ...]:
-        """Rows with an outcome whose evidence does not suffice to say that nothing was lost."""
+        """Decided rows whose evidence might miss a loss."""
         limit = LITTLE if self.is_little and not self.strict else GROWTH
         decided = (one for one in self.operations if one.outcome not in ("undecided", "mixed"))
         return tuple(one for one in decided if not one.is_shown(limit))
 
     @property
     def exit_code(self) -> int:
-        """0 none or no change, 1 a regression, 3 cannot run, 4 undecided or not reached, 5 wrong.
+        """0 no loss or change, 1 a regression, 3 cannot run, 4 undecided or not reached, 5 wrong.
 
-        One row is enough for 1, unless its loss is little beside a larger gain. 0 takes evidence
-        in each row: counts that suffice alone, or a time that finds effects as small as the
-        positive control.
+        One row suffices for 1, unless its loss is little beside a larger gain. 0 needs evidence in
+        each row: counts that suffice alone, or a time that finds effects as small as the positive
+        control.
         """
         if self.wrong is not None:
             return VerificationFailed.exit_code
@@ -536,9 +538,9 @@ class Judgement:
         return Inconclusive.exit_code if open_ or self.unhosted or not self.operations else 0
 
     def to_object(self) -> dict[str, Any]:
-        """The object of --json; docs/commands.md names its fields."""
+        """Return the object of --json; docs/commands.md documents its fields."""
         fields = asdict(replace(self, rows=(), listings=()))
-        del fields["rows"], fields["listings"]  # of the page for a browser
+        del fields["rows"], fields["listings"]  # only the HTML page has them
         for its, one in zip(fields["operations"], self.operations, strict=True):
             its["outcome"], its["decided_by"] = one.outcome, one.decided_by
             its["functions"] = dict(one.functions)
@@ -547,7 +549,7 @@ class Judgement:
 
     @classmethod
     def from_object(cls, value: Mapping[str, Any]) -> Self:
-        """The judgement that an object of --json is of. Raises ValueError if it is of none."""
+        """Return the judgement in an object of --json; raises ValueError if there is none."""
         derived = ("schema", "exit", "findings")
         fields = {name: its for name, its in value.items() if name not in derived}
         fields["operations"] = [

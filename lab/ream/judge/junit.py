@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""A judgement as JUnit XML: a case for the whole of it, for all of mm/, and for each row."""
+"""Renders a judgement as JUnit XML: a case for the whole, one for all of mm/, one for each row."""
 
 from collections.abc import Iterator, Mapping
 
@@ -17,21 +17,18 @@ ENDS: Mapping[int, CaseOutcome] = {
     ClaimFails.exit_code: "fail",
     VerificationFailed.exit_code: "fail",
 }
-"""By exit status; any other is neither, and so skipped."""
+"""Outcome of a case by exit status; for any other status, the case is skipped."""
 
 
 def render(its: Judgement) -> str:
-    """The whole text; a case fails only if the exit status is 1 or 5.
-
-    It names no path of this machine.
-    """
+    """Return the XML, without paths of this machine. A case fails only for exit status 1 or 5."""
     its = for_others(its)
     about = {"series": its.series, "tree": its.tree, "machine": its.machine, "exit": its.exit_code}
     return junit.render(SUITE, [*_cases(its)], about)
 
 
 def unjudged(series: str, cause: ReamError) -> str:
-    """The whole text where there is no judgement: one case, with the reason."""
+    """Return the XML for a series that could not be judged: one case, with the reason."""
     outcome: CaseOutcome = ENDS.get(cause.exit_code, "skip")
     case = Case("series", "judgement", outcome, bare_text(str(cause)), fault=WRONG)
     return junit.render(SUITE, [case], {"series": series, "exit": cause.exit_code})

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Programs that a judgement shows, each kept in a file, with the command line that runs it."""
+"""Writes the programs of a judgement to files, with the command lines that run them."""
 
 import hashlib
 import shlex
@@ -17,13 +17,13 @@ from ream.paths import CHECKOUT
 
 SUFFIX = ".program"
 DIGITS = 8
-"""Of the SHA-256 of a program, in the name of its file."""
+"""Digits of a program's SHA-256 in the name of its file."""
 
 
 def with_programs(its: Judgement, asked: Question) -> Judgement:
-    """The same judgement with its programs kept beside the records, and how each is run.
+    """Write the programs beside the records; return the judgement with the commands that run them.
 
-    A judgement whose programs cannot be written has a note that says so.
+    If a program cannot be written, the judgement gets a note.
     """
     programs: dict[str, str] = {}
     for one in its.findings:
@@ -38,7 +38,7 @@ def with_programs(its: Judgement, asked: Question) -> Judgement:
 
 
 def _kept(program: str, folder: Path) -> Path:
-    """The file of a program, which is written unless it is there; no other file is replaced."""
+    """Write a program to its file unless it is there; return the path. Replaces no other file."""
     content = f"{program}\n".encode()
     own = hashlib.sha256(content).hexdigest()[:DIGITS]
     folder.mkdir(parents=True, exist_ok=True)
@@ -53,7 +53,7 @@ def _kept(program: str, folder: Path) -> Path:
 
 
 def quoted(word: str) -> str:
-    """A word for a shell, which replaces a `~/` at its beginning by the user's folder."""
+    """Quote a word for a shell, which still expands `~/` at its beginning."""
     return f"~/{shlex.quote(word[2:])}" if word.startswith("~/") else shlex.quote(word)
 
 
@@ -66,7 +66,7 @@ def _words(found: Finding, file: Path, asked: Question) -> Iterator[str]:
 
 
 def _ream() -> str:
-    """The command as a shell finds it: of a checkout by its path, unless PATH has it."""
+    """Return the ream command for a shell: the name if PATH has it, else the checkout's path."""
     own = CHECKOUT / "ream"
     if shutil.which("ream") is not None or not own.is_file():
         return "ream"
@@ -74,6 +74,6 @@ def _ream() -> str:
 
 
 def _from_home(path: Path) -> str:
-    """A path, which begins with ~ if it is in the user's folder."""
+    """Return a path, abbreviated with ~ if it is in the user's folder."""
     home = Path.home()
     return str("~" / path.relative_to(home)) if path.is_relative_to(home) else str(path)

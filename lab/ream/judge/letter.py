@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""A judgement as an answer to the mail of the series: for `git send-email`, never sent by us."""
+"""Renders a judgement as a reply to the series, for `git send-email`; ream never sends mail."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -25,11 +25,12 @@ _ADDRESS = re.compile(r"[^\s@<>,;:()\"\\]+@[^\s@<>,;:()\"\\]+")
 
 
 def render(its: Judgement, series: Series, inside: Sequence[Mail], by: str | None = None) -> str:
-    """The whole mail, headers and all, ending in a newline.
+    """Return the whole mail with its headers, ending in a newline.
 
-    inside: all mails of what the series was read from. by: who says that it was tested, as
-    "Name <name@host>"; None: nobody does.
-    Raises BadUsage if no patch of the series came in a mail that has an id, or if `by` is none.
+    inside: all mails of the source of the series. by: the person of a Tested-by tag, as
+    "Name <name@host>"; None: there is no tag.
+    Raises BadUsage if no patch of the series came in a mail with a Message-ID, or if `by` is not of
+    that form.
     """
     mail = answered(series, inside)
     headers = dict(mail.headers)
@@ -51,7 +52,7 @@ def render(its: Judgement, series: Series, inside: Sequence[Mail], by: str | Non
 
 
 def answered(series: Series, inside: Sequence[Mail]) -> Mail:
-    """The mail of a series that an answer is to: its cover letter or else its first patch."""
+    """Return the mail to reply to: the cover letter of a series, or else its first patch."""
     bodies = {patch.body for patch in series.patches}
     chosen = [one for one in inside if one.body in bodies and one.message_id]
     if not chosen:
@@ -69,7 +70,7 @@ def answered(series: Series, inside: Sequence[Mail]) -> Mail:
 
 
 def check_by(by: str) -> str:
-    """The words behind Tested-by; raises BadUsage if they are no name with an address."""
+    """Return the value of Tested-by; raises BadUsage unless it is a name with an address."""
     (name, address), *more = getaddresses([by]) or [("", "")]
     if more or not name or not _ADDRESS.fullmatch(address) or not by.isprintable():
         raise BadUsage(f"--by {by!r}: give a name and an address, as 'Name <name@example.org>'")
@@ -77,7 +78,7 @@ def check_by(by: str) -> str:
 
 
 def _addresses(headers: Iterable[str]) -> list[Address]:
-    """Each address once; what is none, as a list of undisclosed recipients, is left out."""
+    """Return each address once, without entries such as undisclosed recipients."""
     found: dict[str, Address] = {}
     for name, address in getaddresses([*headers]):
         if address.isascii() and _ADDRESS.fullmatch(address):
@@ -103,7 +104,7 @@ def _body(its: Judgement, by: str | None) -> str:
 
 
 def _name(one: tuple[str, str]) -> str:
-    """A name that the table has, and what it is, as lines of the mail."""
+    """Return a name in the table and its explanation as lines of the mail."""
     name, what = map(plain, one)
     return fill(
         f"{name}: {what}",

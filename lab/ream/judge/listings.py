@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Functions that a series changes, each instruction with how often a row executes it."""
+"""Lists functions that a series changes: each instruction with its number of executions."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -16,15 +16,16 @@ from ream.session.run import run_session
 MOST_FUNCTIONS = 3
 
 _HEAD = re.compile(r"(?P<row>[^,]+), (?P<variant>[^:]+): (?P<function>\S+)\(\)")
-"""What a listing begins with; see ream.count.annotate."""
+"""First line of a listing, as ream.count.annotate writes it."""
 
 
 def listings(
     request: Request, known: Mapping[tuple[str, str], Operation], reporter: Reporter
 ) -> Iterator[Listing]:
-    """Of the row of an experiment that is affected most, the functions that change most there.
+    """Yield listings of the functions that change most, in the experiment's most affected row.
 
-    request: a run that counts `before` and the series, which is its last variant. No record stays.
+    request: a run that counts `before` and the series, which is its last variant. No record is
+    kept.
     """
     ours = [one for (name, _), one in known.items() if name == request.experiment.name]
     most = max((one for one in ours if one.functions), key=lambda one: one.size, default=None)
@@ -50,7 +51,7 @@ def listings(
 
 
 def by_head(text: str) -> Mapping[tuple[str, str, str], str]:
-    """Listings by row, variant and function; parts of one function one behind the other."""
+    """Return listings by row, variant and function; parts of one function are joined."""
     found: dict[tuple[str, str, str], str] = {}
     for part in text.split("\n\n"):
         head, _, lines = part.strip("\n").partition("\n")

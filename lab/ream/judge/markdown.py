@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""A judgement as GitHub-flavoured Markdown, for the summary of a job: the verdict comes first."""
+"""Renders a judgement as GitHub-flavoured Markdown for a job summary, with the verdict first."""
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -17,12 +17,12 @@ LEAST_FENCE = 3
 
 
 def render(its: Judgement) -> str:
-    """The whole text, ending in a newline; it names no path of this machine."""
+    """Return the text, ending in a newline and without paths of this machine."""
     return "\n".join(_lines(for_others(its))) + "\n"
 
 
 def unjudged(series: str, cause: ReamError) -> str:
-    """The whole text where there is no judgement: the reason, of which the first line leads."""
+    """Return the text for a series that could not be judged: the reason, its first line on top."""
     first, _, rest = bare_text(str(cause)).partition("\n")
     its = [f"## {_text(series)}: not judged\n", f"{_text(first)}\n"]
     return "\n".join([*its, f"{_fence(rest)}\n"] if rest.strip() else its)
@@ -46,7 +46,7 @@ def _lines(its: Judgement) -> Iterator[str]:
 
 
 def _wrong(one: Finding, lines: Sequence[str]) -> Iterator[str]:
-    """The rule that was broken, and a program that shows it or what else is known."""
+    """Yield the rule that was broken, and a program that shows it or else the known details."""
     yield "### What is wrong\n"
     yield f"- Rule: {_text(one.rule)}"
     if one.step is not None:
@@ -127,7 +127,7 @@ def _outcome(one: Operation) -> tuple[str, str]:
 
 
 def _table(title: str, heads: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
-    """A heading and a table; nothing without a row."""
+    """Yield a heading and a table; nothing if there are no rows."""
     if lines := [f"| {' | '.join(map(_text, row))} |" for row in rows]:
         yield f"### {title}\n"
         yield f"| {' | '.join(heads)} |"
@@ -136,16 +136,16 @@ def _table(title: str, heads: Sequence[str], rows: Iterable[Sequence[str]]) -> I
 
 
 def _list(title: str, texts: Iterable[str]) -> Iterator[str]:
-    """A heading and a list; nothing without an item."""
+    """Yield a heading and a list; nothing if there are no items."""
     if lines := [f"- {one}" for one in texts]:
         yield from (f"### {title}\n", *lines, "")
 
 
-# --- Texts of strangers ----------------------------------------------------------------
+# --- Untrusted texts -------------------------------------------------------------------
 
 
 def _text(text: str) -> str:
-    """Escape what Markdown or HTML would interpret, and what GitHub takes for a name to notify."""
+    """Escape what Markdown or HTML would interpret, and what GitHub takes for a mention."""
     bare = plain(text).replace("&", "&amp;").replace("<", "&lt;")
     return re.sub(r"([\\`*\[\]|~$#]|(?<!\w)_|_(?!\w))", r"\\\1", bare).replace("@", "&#64;")
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Where a patch reaches nothing that is hosted: the experiment that comes nearest, and why."""
+"""Finds the experiment nearest to a patch that reaches no hosted code, and the reason."""
 
 import re
 from collections import Counter
@@ -17,7 +17,7 @@ from ream.kernel.series import Patch, files
 from ream.kernel.source import Tree
 
 _IN_FUNCTION = re.compile(r"@@ .*? @@ .*?(\w+)\(")
-"""The function that a hunk's header names, which begins at or before the hunk's first line."""
+"""Matches the function in a hunk's header, which begins at or before the hunk's first line."""
 _DEFINED = re.compile(r"^[a-z_][^;={}()\n]*?\b(\w+)\([^;]*?\)\s*\{", re.MULTILINE)
 MOST_NAMED = 3
 
@@ -29,11 +29,12 @@ def nearest(
     codes: Sequence[HostedCode],
     unexecuted: Mapping[str, Sequence[str]] = MappingProxyType({}),
 ) -> str:
-    """The experiment that comes nearest to what patches change, in a sentence.
+    """Return a sentence on the experiment nearest to what patches change.
 
-    First who hosts a file that they change, then who calls a function of one, then who hosts most
-    of the same folder. Of several the one that hosts least, which is most about it.
-    unexecuted: by experiment, functions that are changed and that no row executes.
+    Experiments that host a changed file come first, then those that call a function of one, then
+    the one that hosts most of the same folder. Of several, the one that hosts least is named, as
+    it is the most specific.
+    unexecuted: changed functions that no row executes, by experiment.
     """
     before = {name: path for code in codes for name, path in code.before.items()}
     differing = frozenset(name for code in codes for name in code.by_object)
@@ -70,7 +71,7 @@ def _sources(patches: Sequence[Patch]) -> list[PurePosixPath]:
 
 
 def _changed(patches: Sequence[Patch], source: PurePosixPath) -> list[str]:
-    """Functions that headers of hunks in a file name."""
+    """Return the functions that hunk headers of a file name."""
     found = (
         match[1]
         for patch in patches
@@ -87,9 +88,9 @@ def _host(
     before: Mapping[str, Path],
     differing: frozenset[str],
 ) -> str | None:
-    """Who hosts a file that changes; an object that differs tells more than one that does not.
+    """Name the experiments that host a changed file. Objects that differ are looked at first.
 
-    Rows may well execute a function whose source changes and whose instructions do not.
+    Rows may execute a function whose source changes although its instructions do not.
     """
     hosted = [(one, str(one.with_suffix(".o"))) for one in sources]
     for source, name in sorted(hosted, key=lambda its: its[1] not in differing):
@@ -113,7 +114,7 @@ def _caller(
     experiments: Sequence[Experiment],
     before: Mapping[str, Path],
 ) -> str | None:
-    """Who has a stand-in of ours, or nothing, where a function of these files would be called."""
+    """Name the experiment whose objects call functions of these files that it does not host."""
     best: tuple[int, str] | None = None
     for source in sources:
         changed = _changed(patches, source)
@@ -155,16 +156,16 @@ def _listed(texts: Sequence[str]) -> str:
 
 
 def _defined(source: Path) -> frozenset[str]:
-    """Functions that a source seems to define."""
+    """Return the functions that a source file seems to define."""
     try:
         text = source.read_text(encoding="utf-8", errors="replace")
-    except OSError:  # it is new with the patches
+    except OSError:  # the patches add the file
         return frozenset()
     return frozenset(_DEFINED.findall(text))
 
 
 def _lacking(path: Path) -> frozenset[str]:
-    """What an object refers to and does not have."""
+    """Return the undefined symbols of an object."""
     return frozenset(_undefined(path))
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Notes of a judgement: what is so of several rows or experiments is said once."""
+"""Notes of a judgement. A note that applies to several rows or experiments is printed once."""
 
 import re
 from collections.abc import Collection, Sequence
@@ -8,38 +8,38 @@ from dataclasses import dataclass, field
 from ream.session.until import NOT_STABLE, unstable
 
 NUMBER = re.compile(r"(?<![\w.-])\d+(?:\.\d+)?(?!\w)")
-"""Not of a name, such as fork-64k."""
+"""Matches a number that is not part of a name such as fork-64k."""
 WIDE = "interval still wide; a quieter machine, or more --minutes, narrows it"
 
 
 @dataclass
 class Notes:
-    """Who each note is about, in the order in which they came."""
+    """Notes, each with the rows or experiments that it is about, in the order of arrival."""
 
     _about: dict[str, dict[str, str]] = field(default_factory=dict)
 
     def add(self, who: str, what: str, number: str = "") -> None:
-        """Note something of a row or an experiment; number: what differs between them.
+        """Add a note for a row or an experiment; number: a value that differs between them.
 
-        The last number of a row is the one that is said.
+        A later number of the same row replaces an earlier one.
         """
         self._about.setdefault(what, {})[who] = f" ({number})" if number else ""
 
     def add_warning(self, experiment: str, text: str) -> None:
-        """Note what a record says of itself."""
+        """Add a warning of a record."""
         if not text.startswith(NOT_STABLE):
             self.add(experiment, text)
         for row, number in unstable(text):
             self.add(row, WIDE, number)
 
     def forget_wide(self, rows: Collection[str]) -> None:
-        """Rows are timed again, which says anew how wide their intervals are."""
+        """Drop notes on wide intervals of rows that are timed again."""
         its = self._about.pop(WIDE, {})
         if left := {who: number for who, number in its.items() if who not in rows}:
             self._about[WIDE] = left
 
     def lines(self) -> tuple[str, ...]:
-        """Each note once; where only numbers in it differ, it has all of them, as in 61/59 %."""
+        """Each note once. Notes that differ only in numbers are merged, as in 61/59 %."""
         alike: dict[str, tuple[list[str], list[str]]] = {}
         for what, its in self._about.items():
             names, texts = alike.setdefault(NUMBER.sub("#", what), ([], []))
@@ -52,7 +52,7 @@ class Notes:
 
 
 def _together(texts: Sequence[str]) -> str:
-    """One text of several that differ in numbers alone."""
+    """Merge texts that differ only in numbers."""
     numbers = zip(*(NUMBER.findall(one) for one in texts), strict=True)
     each = ("/".join(dict.fromkeys(some)) for some in numbers)
     return NUMBER.sub(lambda _: next(each), texts[0])

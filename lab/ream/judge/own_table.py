@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Whether the table that came with a series holds here, where one of ours is from its thread."""
+"""Checks whether a table from the thread of a series holds on this machine."""
 
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ WORDS: tuple[Word, ...] = (
 
 @dataclass(frozen=True)
 class OwnVerdict:
-    """What became of one published ratio, both series over before."""
+    """The verdict on one published ratio. Ratios are of the series over `before`."""
 
     table: str
     row: str
@@ -28,7 +28,7 @@ class OwnVerdict:
 
 
 def own_tables(ids: Collection[str]) -> tuple[Table, ...]:
-    """The published tables that mails with one of these ids contain."""
+    """Return the published tables that are from mails with one of these ids."""
     known = {one.strip("<>") for one in ids}
     return tuple(table for table in load_tables() if table.message_id in known)
 
@@ -41,10 +41,10 @@ def own_verdicts(
     *,
     amd: bool,
 ) -> Iterator[OwnVerdict]:
-    """A verdict for each ratio of these tables that the row is compared with.
+    """Yield a verdict for each ratio of these tables that the row is compared with.
 
-    A row that times a part of what was published, or has no verdict, says nothing of it here.
-    amd: whether the CPU is AMD's.
+    A row that times only a part of what was published, or that has no verdict, yields none.
+    amd: whether the CPU is made by AMD.
     """
     if row.part_of is not None or row.no_verdict is not None or its.ratio is None:
         return
@@ -68,7 +68,7 @@ def _estimate(ratio: Ratio | None) -> Estimate | None:
 
 
 def lines(tables: Collection[str], verdicts: Collection[OwnVerdict]) -> Iterator[str]:
-    """A line for each table: how often which word was said, and the first row of the last word."""
+    """Yield a line for each table: how often each verdict was given, and a row of the last one."""
     for table in tables:
         its = [one for one in verdicts if one.table == table]
         said = []

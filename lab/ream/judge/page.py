@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""A judgement on one screen: a sentence, the operations with regressions first, and the reasons."""
+"""Renders a judgement on one screen: a sentence, the rows with regressions first, the reasons."""
 
 import shlex
 import textwrap
@@ -34,31 +34,31 @@ from ream.stage.hosted import hosting
 from ream.width import width
 
 MOST_ROWS = 14
-"""In the table; of the others there is their number, and --json has them all."""
+"""The most rows in the table. The others are counted, and --json has all."""
 LEAST_EACH = 2
-"""Rows of each outcome that the table has, if there are as many."""
+"""Rows of each outcome that the table shows at least, if there are as many."""
 MOST_STEPS = 15
-"""The longest program that a page prints though nothing is wrong in it."""
+"""Steps of the longest program that a page prints although it shows no fault."""
 MOST_FUNCTIONS = 2
 LEAST_WHERE = 16
-"""Columns that functions need in the table."""
+"""Least width for functions in the table, in columns."""
 LABEL = 11
 NAME, TIME, RATIO, SAYS, CHANGE, LOCKED = 20, 9, 22, 12, 10, 7
 
 SHORTEST: Mapping[Outcome, str] = {
     "more": "more", "mixed": "mixed", "same": "same", "fewer": "fewer",
 }  # fmt: skip
-"""In a column of the table, where a heading says of what."""
+"""Outcomes in a column of the table, whose heading names the quantity."""
 
 SHORT_COSTS: Mapping[str, str] = {
     **{name: name for name in COSTS},
     "instructions": "instr", "lines_read": "lines", "lines_written": "lines",
 }  # fmt: skip
-"""Quantities in a column of the table."""
+"""Names of quantities in a column of the table."""
 
 
 def planned(asked: Question) -> Iterator[str]:
-    """What would be done, and whether the series applies; nothing is built.
+    """Yield what a judgement would do; the series is applied, but nothing is built.
 
     Raises DoesNotApply if it does not.
     """
@@ -84,12 +84,12 @@ def planned(asked: Question) -> Iterator[str]:
 
 
 def render(its: Judgement) -> str:
-    """The page, ending in a newline."""
+    """Return the page, ending in a newline."""
     return "\n".join(map(plain, _lines(its))) + "\n"
 
 
 def to_object(its: Judgement) -> dict[str, Any]:
-    """The object of --json, with what the page says in words; docs/commands.md names its fields."""
+    """Return the object of --json with the page's sentences; docs/commands.md documents it."""
     words = {
         "verdict": in_a_word(its),
         "sentence": sentence(its),
@@ -127,7 +127,7 @@ def _lines(its: Judgement) -> Iterator[str]:
 
 
 def _program(steps: str | None) -> Iterator[str]:
-    """A program that does something else with the series than without it, if it is short."""
+    """Yield a program that behaves differently with the series, if it is short."""
     lines = (steps or "").splitlines()
     if 0 < len(lines) <= MOST_STEPS:
         yield from _said("", "the program:")
@@ -136,14 +136,14 @@ def _program(steps: str | None) -> Iterator[str]:
 
 
 def _of_runs(its: Judgement) -> str:
-    """The option that says where the records are, if the judgement was told to put them there."""
+    """Return the option for the folder of the records, if the judgement was given one."""
     words = [part for word in shlex.split(its.command) for part in word.split("=", 1)]
     given = (after for word, after in pairwise(words) if word in ("-o", "--output"))
     return next((f" --runs {quoted(folder)}" for folder in given), "")
 
 
 def _to_run(its: Judgement, found: Finding) -> Iterator[str]:
-    """The command line of a program that is kept, to be pasted: it goes on as a shell expects."""
+    """Yield the command that runs a saved program, with line continuations for pasting."""
     if (command := its.programs.get(found.id)) is None:
         return
     label, lines = "to run it", [""]
@@ -207,7 +207,7 @@ def _table(its: Judgement) -> Iterator[str]:
     rest = f"{ratio:<{RATIO}} {'found':<{SAYS}}{'counts':>{CHANGE}}{'locked':>{LOCKED}}"
     room = width() - len(narrow.format(rest))
     is_where = room > LEAST_WHERE
-    # It is the first column that goes.
+    # This column is the first to be dropped.
     has_times = any(map(before, shown)) and room - TIME - 1 >= is_where * LEAST_WHERE
     head = narrow.format(f"{'before':>{TIME}} {rest}" if has_times else rest)
     yield f"{head}  where" if is_where else head
@@ -223,7 +223,7 @@ def _table(its: Judgement) -> Iterator[str]:
 
 
 def _legend(its: Judgement) -> str:
-    """What the columns are, for who sees them for the first time."""
+    """Explain the columns to a reader who sees them for the first time."""
     pers = dict.fromkeys(one.counted.per for one in its.operations if one.counted is not None)
     timed = [one.timed for one in its.operations if one.timed is not None]
     times = (
@@ -247,15 +247,15 @@ def _legend(its: Judgement) -> str:
 
 
 def shown(its: Judgement) -> list[Operation]:
-    """The rows that the table has."""
+    """Return the rows that the table shows."""
     return _shown([*its.ordered()])[0]
 
 
 def _shown(ordered: Sequence[Operation]) -> tuple[list[Operation], list[Operation]]:
-    """The rows that the table has, and those that it leaves out, both in the same order.
+    """Return the rows that the table shows and those that it leaves out, both in the same order.
 
-    The first LEAST_EACH of every outcome are among them: many rows that are a little worse do not
-    hide those that are much better. All that are slower are, up to MOST_ROWS.
+    The table shows the first LEAST_EACH of every outcome, so that many rows that are a little worse
+    do not hide those that are much better. It shows all that are slower, up to MOST_ROWS.
     """
     of_outcome = Counter[Outcome]()
     first, others = set[int](), list[int]()
@@ -289,7 +289,7 @@ def _ratio(one: Operation) -> Ratio:
 
 
 def _says(one: Operation) -> str:
-    """The outcome in a column, with the bound of an equal time or the quantity that decided."""
+    """Return the outcome for a column, with the bound of an equal time or the deciding quantity."""
     timed = one.timed
     if timed is not None and one.outcome == "equal" and timed.within is not None:
         return f"equal {per_cent(timed.within - 1)}"
@@ -299,18 +299,18 @@ def _says(one: Operation) -> str:
 
 
 def _telling(one: Operation) -> str:
-    """The change of the quantity that decided a row, or else of the instructions."""
+    """Return the change of the quantity that decided a row, or else of the instructions."""
     assert one.counted is not None
     by = one.decided_by
     return signed(one.counted.share("instructions" if by not in COSTS else by))
 
 
 LEAST_TENTHS = 0.05
-"""The smallest number that a decimal shows."""
+"""The smallest number that one decimal place shows."""
 
 
 def _where(one: Operation, room: int) -> str:
-    """The functions that execute more or less, as many as there is room for."""
+    """Return the functions that execute more or less, as many as fit into `room` columns."""
     text = ""
     for name, numbers in one.functions[:MOST_FUNCTIONS]:
         number = numbers.get("instructions", 0.0)
@@ -324,7 +324,7 @@ def _where(one: Operation, room: int) -> str:
 
 
 def _patches(its: Judgement) -> Iterator[str]:
-    """Of each patch, what it changes in the rows that it changes most."""
+    """Yield lines for each patch: what it changes in the rows that it affects most."""
     steps: dict[int, list[tuple[float, str]]] = {}
     subjects: dict[int, str] = {}
     for one in its.operations:

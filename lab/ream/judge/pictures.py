@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Pictures of a judgement as SVG: a page that has them needs no script and no network."""
+"""Plots of a judgement as SVG, which need no script and no network."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -21,12 +21,12 @@ MOST_WATERFALLS = 6
 STEP = 26
 
 EFFECTS = {"slower": "worse", "faster": "better", "equal": "equal"}
-"""Of a time, in the words of the plots."""
+"""Words that the plots use for the effects on a time."""
 
 
 @dataclass(frozen=True)
 class Picture:
-    """A plot: its title, the same in words, and the SVG."""
+    """A plot: its title, a description in words, and the SVG."""
 
     title: str
     alt: str
@@ -34,7 +34,7 @@ class Picture:
 
 
 def pictures(its: Judgement) -> tuple[Picture, ...]:
-    """Times, or instructions; curves over sizes; what each patch adds to what changes most."""
+    """Return plots of times or instructions, of curves over sizes, and of each patch's share."""
     first = tuple(_times(its)) or tuple(_counts(its))
     return tuple(
         Picture(one.title, one.alt, inline(one, _waterfall() if one.kind == WATERFALL else None))
@@ -70,7 +70,7 @@ def _time(one: Operation) -> Point:
 
 
 def _counts(its: Judgement) -> Iterator[Chart]:
-    """Of rows, unless all execute as many instructions as without the series."""
+    """Yield the chart of instructions by row; none if no row's instructions change."""
     shares = {
         one.row: 100 * one.counted.share("instructions")
         for one in its.ordered()
@@ -95,7 +95,7 @@ WATERFALL = "waterfall"
 
 
 def _waterfalls(its: Judgement) -> Iterator[Chart]:
-    """One for each of the rows that change most, if each patch was counted."""
+    """Yield a chart for each of the rows that change most, if each patch was counted."""
     rows = [one for one in its.ordered() if one.counted is not None and len(one.steps) > 1]
     for number, one in enumerate(rows[:MOST_WATERFALLS], 1):
         assert one.counted is not None
@@ -111,7 +111,7 @@ def _waterfalls(its: Judgement) -> Iterator[Chart]:
 
 
 def _steps(one: Operation) -> Iterator[Point]:
-    """A bar for what there was, one for each patch from where the last one ended, and the sum."""
+    """Yield a bar for the base, one for each patch from where the last one ended, and the sum."""
     assert one.counted is not None
     first = one.counted.before.get("instructions", 0.0)
     changes = [step.changes.get("instructions", 0.0) for step in one.steps]
@@ -131,7 +131,7 @@ def _steps(one: Operation) -> Iterator[Point]:
 
 @cache
 def _waterfall() -> Mapping[str, Any]:
-    """Bars from where the last one ended; words repeat what colours show."""
+    """Return the chart's marks: floating bars, and words that repeat what colours show."""
     base = alt.Chart(alt.NamedData(name="points")).encode(
         y=alt.Y("name:N", title=None, sort=None, axis=alt.Axis(grid=True, ticks=False))
     )

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Programs on all of mm/ within a judgement: few at first, and many once rows are counted.
+"""Runs programs on all of mm/ within a judgement: few at first, many after rows are counted.
 
-What is wrong in an obvious way is known within a minute, and the rest of a judgement is not waited
-for. What is not gets more of the time that a judgement takes anyway.
+The first search finds obvious faults within a minute, and then ends the judgement. The further
+search looks for other faults within the time that a judgement takes anyway.
 """
 
 from dataclasses import replace
@@ -17,15 +17,15 @@ from ream.kernel.source import Tree
 from ream.progress import Reporter
 
 FIRST_SHARE, LEAST_FIRST_S = 0.5, 10.0
-"""The first search takes this share of --verify-minutes, and at least so many seconds."""
+"""Share of --verify-minutes for the first search, and its least duration in seconds."""
 FURTHER_SHARE = 0.2
-"""The further search takes this share of --minutes."""
+"""Share of --minutes for the further search."""
 FURTHER_SEEDS = 1 << 20
-"""This is added to the seed of a judgement for further programs."""
+"""Offset of the further programs' seed from the judgement's."""
 
 
 def search_first(asked: Question, tree: Tree, pairs: Pairs, reporter: Reporter) -> Examined | None:
-    """What programs on a computer of all of mm/ show; None if this kernel cannot be hosted so.
+    """Run programs on a computer of all of mm/; None if this kernel cannot be hosted as a whole.
 
     Raises DoesNotApply and DoesNotCompile for a patch.
     """
@@ -39,7 +39,7 @@ def search_first(asked: Question, tree: Tree, pairs: Pairs, reporter: Reporter) 
             raise CannotRunHere(f"--quick: {NAME} is not hosted: {in_a_line(cause)}") from cause
         reporter.step(f"{NAME}: not hosted: {in_a_line(cause)}")
         return None
-    if not (found.wrong or found.same or asked.quick):  # else the page follows, which has it
+    if not (found.wrong or found.same or asked.quick):  # otherwise the page follows and contains it
         reporter.step(f"{NAME}: {found.words()}")
     return found
 
@@ -47,7 +47,7 @@ def search_first(asked: Question, tree: Tree, pairs: Pairs, reporter: Reporter) 
 def search_further(
     asked: Question, tree: Tree, pairs: Pairs, first: Examined, reporter: Reporter
 ) -> Examined:
-    """The same with what further programs show, if the judgement has time for them."""
+    """Return `first` with the results of further programs, if there is time for them."""
     within_s = asked.minutes * S_PER_MINUTE * FURTHER_SHARE
     if not within_s or not first.functions:
         return first

@@ -23,39 +23,39 @@ class Question:
     cache: Path
     seed: int
     minutes: float = 0.0
-    """For all of it; what building, verifying and counting leave is for timing, TIMED_SHARE at
-    least. 0: nothing is timed."""
+    """Minutes for the whole judgement. Timing gets what building, verifying and counting leave, but
+    at least TIMED_SHARE. 0: nothing is timed."""
     per_patch: bool = False
     verify_minutes: float = 0.0
-    """How long random mixtures are tried, in all, after those that every run tries."""
+    """Total minutes for random mixtures beyond those that every run verifies."""
     command: str = ""
     to: Wanted = None
-    """For an upgrade, the kernel source that is judged, and the series is then empty."""
+    """The kernel source that is judged for an upgrade; the series is then empty."""
     confined: bool = True
-    """Whether what is run is kept from all that it does not need."""
+    """Whether programs are confined to what they need."""
     listings: bool = False
-    """Whether functions that change are listed, each instruction with how often it is executed."""
+    """Whether changed functions are listed: each instruction with its number of executions."""
     quick: bool = False
-    """Whether programs on all of mm/ are all that is run: no row is verified, counted or timed."""
+    """Whether only programs on all of mm/ are run; no row is verified, counted or timed."""
     guests: bool = False
-    """Whether the kernel's own tests are run in guests, too."""
+    """Whether the kernel's own tests are run in guests as well."""
     ids: frozenset[str] = frozenset()
-    """The ids of mails in the series' thread, as far as they are known."""
+    """Known Message-IDs of the thread of the series."""
     reproduce: str = ""
-    """The command line for others: without a path of this machine."""
+    """The command line without paths of this machine, for use elsewhere."""
     program_words: tuple[str, ...] = ()
-    """Options that give `ream program` the same series on the same kernel."""
+    """Options of `ream program` that select the same series and kernel."""
     setup: Setup = OURS
     """What both kernels are built with."""
     strict: bool = False
-    """Whether a loss ends with exit status 1 however small it is and whatever others gain."""
+    """Whether any loss gives exit status 1, however small it is and whatever other rows gain."""
 
     def timed(self, minutes: float, *, per_patch: bool, runs: Path) -> "Question":
-        """The same question, to be answered in another time, with records elsewhere."""
+        """Return the question with other minutes, per-patch counting and folder of records."""
         return replace(self, minutes=minutes, per_patch=per_patch, runs=runs)
 
     def request(self, experiment: Experiment, variants: Sequence[Variant]) -> Request:
-        """A run of an experiment in the native stage."""
+        """Return the request for a run of an experiment in the native stage."""
         return Request(
             experiment=experiment,
             stage="native",

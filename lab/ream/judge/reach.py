@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What a patch reaches: which hosted functions it changes, and which rows execute them."""
+"""Finds what a series reaches: the hosted functions that it changes, and rows that run them."""
 
 import hashlib
 import json
@@ -38,27 +38,27 @@ from ream.stage.reach import COLD, NUMBER, Changes, Entered, entered
 from ream.variants import Variant
 
 MOST_NAMED = 6
-"""Rows or functions in a line; --json has all of them."""
+"""The most rows or functions in a line; --json has all of them."""
 
 ENTERED = "entered"
-"""In the cache: which functions rows of a kernel enter, a file for each kernel."""
+"""Folder of the cache with the functions that rows enter, in a file for each kernel."""
 
 
 @dataclass(frozen=True)
 class Reach:
-    """What a series changes of what one experiment has of the kernel."""
+    """The changes of a series to the kernel code of one experiment."""
 
     experiment: str
     functions: tuple[str, ...]
-    """Functions of the base that the patch changes or removes."""
+    """Functions of the base that the series changes or removes."""
     rows: tuple[str, ...]
-    """That execute any of them."""
+    """Rows that execute any of them."""
     nr_rows: int
     why_not: str | None
-    """Why it cannot matter here; None where it does."""
+    """Why the series cannot affect this experiment; None if it can."""
 
     def words(self) -> str:
-        """One sentence."""
+        """Return the reach in a sentence."""
         if self.why_not is not None:
             return self.why_not
         its = ", ".join(f"{name}()" for name in self.functions) or "data"
@@ -68,30 +68,30 @@ class Reach:
 
 @dataclass(frozen=True)
 class WholeReach:
-    """What a series changes of all that is hosted."""
+    """The changes of a series to all hosted code."""
 
     nr_functions: int
-    """Hosted functions of all experiments, each once."""
+    """Number of hosted functions of all experiments; each counts once."""
     changed: tuple[str, ...]
     added: tuple[str, ...]
     removed: tuple[str, ...]
     moved: tuple[str, ...]
-    """Functions that another object has with the series, with the same instructions."""
+    """Functions that the series moves to another object with the same instructions."""
     data: tuple[str, ...]
     layout: tuple[str, ...]
-    """A line for each structure that is laid out otherwise."""
+    """A line for each structure whose layout changes."""
     text_bytes: tuple[int, int]
-    """Code in the objects that differ, without and with the series."""
+    """Bytes of code in the objects that differ, without and with the series."""
     experiments: tuple[Reach, ...]
     nearest: str | None
-    """Where nothing is reached, the experiment that comes nearest, and why it does."""
+    """The nearest experiment and the reason, if nothing is reached."""
     elsewhere: tuple[str, ...] | None = None
-    """Files that the series changes and that may be other code where they are not hosted; None of
-    an upgrade, as most of a kernel is not hosted."""
+    """Changed files that may compile to other code where they are not hosted; None for an upgrade,
+    since most of a kernel is not hosted."""
 
     @property
     def reached(self) -> tuple[Reach, ...]:
-        """Experiments in which at least one row executes what is changed."""
+        """Experiments in which at least one row executes changed code."""
         return tuple(one for one in self.experiments if one.rows)
 
     @property
@@ -101,17 +101,17 @@ class WholeReach:
 
     @property
     def untouched(self) -> tuple[Reach, ...]:
-        """Experiments in which no row does."""
+        """Experiments in which no row executes changed code."""
         return tuple(one for one in self.experiments if not one.rows)
 
     @property
     def only_moves(self) -> bool:
-        """Whether functions are elsewhere with the series, and nothing else differs."""
+        """Whether the series moves functions to other objects and changes nothing else."""
         others = (self.changed, self.added, self.removed, self.data, self.layout)
         return bool(self.moved) and not any(others)
 
     def sentence(self) -> str:
-        """What is changed, reached and left as it is, in one sentence."""
+        """Return a sentence on what is changed, reached and unchanged."""
         more = [
             f"{verb} {len(its)}"
             for verb, its in (
@@ -139,7 +139,7 @@ class WholeReach:
 
 
 def shortened(texts: Sequence[str], most: int = MOST_NAMED) -> str:
-    """The first few, and that there are more."""
+    """Join the first `most` texts, with an ellipsis if there are more."""
     return ", ".join(texts[:most]) + (", …" if len(texts) > most else "")
 
 
@@ -152,11 +152,11 @@ def find_reach(
     cache: Path,
     reporter: Reporter,
 ) -> WholeReach:
-    """Compile what all experiments host with and without patches, and find who executes the rest.
+    """Compile what experiments host without and with patches; find the rows that execute changes.
 
-    to: the kernel source that the patches are on; None: the same one. is_examined: all of mm/
-    is hosted with it, so that experiments which cannot differ need not be compiled to tell which
-    comes nearest.
+    to: the kernel source that the patches are for; None: `tree`. is_examined: all of mm/ is hosted
+    with the series, so the nearest experiment is not needed, and experiments that cannot differ
+    are not compiled.
     Raises DoesNotApply for a patch, and what building raises.
     """
     before, after = Kernel(tree), Kernel(to or tree, patches)
@@ -196,20 +196,20 @@ def find_reach(
 
 
 def _untouched(experiment: Experiment) -> Reach:
-    """What is reached where none of the files is hosted."""
+    """Return the reach for an experiment that hosts none of the changed files."""
     nr_rows = len(experiment.at("native").unasked().rows)
     return Reach(experiment.name, (), (), nr_rows, "it hosts none of the files that are changed")
 
 
 def _elsewhere(names: Collection[str], codes: Sequence[HostedCode]) -> tuple[str, ...]:
-    """The files that no configuration shows to be the same, or to differ where they are hosted."""
+    """Return changed files that no configuration shows to be the same code or hosts as changed."""
     differing = {f"{Path(name).with_suffix('')}.c" for code in codes for name in code.by_object}
     unknown = [set(code.unknown({*names} - differing)) for code in codes]
     return tuple(sorted(set.intersection({*names}, *unknown)))
 
 
 def _differences(codes: Sequence[HostedCode]) -> dict[str, tuple[str, ...]]:
-    """Names of what differs, each once; a function that moved is neither new nor gone."""
+    """Return the names of what differs, each once; moved functions are not added or removed."""
     moved = {name for code in codes for name in code.moved()}
 
     def names_of(kind: str) -> tuple[str, ...]:
@@ -229,7 +229,7 @@ def _differences(codes: Sequence[HostedCode]) -> dict[str, tuple[str, ...]]:
 
 
 def _text_bytes(codes: Sequence[HostedCode]) -> tuple[int, int]:
-    """Of objects that several configurations have, those of the first one."""
+    """Return bytes of code before and after; of objects in several configurations, the first."""
     before, after = (
         {name: path for code in reversed(codes) for name, path in getattr(code, side).items()}
         for side in ("before", "after")
@@ -238,7 +238,7 @@ def _text_bytes(codes: Sequence[HostedCode]) -> tuple[int, int]:
 
 
 def _together(found: Sequence[Reach]) -> Reach:
-    """What is reached of all programs of one experiment."""
+    """Merge the reach of all programs of one experiment."""
     told = [one for one in found if one.rows] or found
     return Reach(
         experiment=found[0].experiment,
@@ -277,7 +277,7 @@ def _reach(
     functions = found.functions()
     return Reach(
         experiment=experiment.name,
-        # Of what rows do not execute there may be much: it is told where there is nothing else.
+        # Functions that no row executes may be many, so they are listed only if no row is reached.
         functions=tuple(one for one in functions if one in executed or not reaching),
         rows=reaching,
         nr_rows=sum(map(len, rows.values())),
@@ -286,7 +286,7 @@ def _reach(
 
 
 def _unmoved(its: ObjectDifference, moved: frozenset[str]) -> ObjectDifference:
-    """What differs but for functions that another object has, with the same instructions."""
+    """Return the difference without functions that moved to another object."""
     return replace(
         its,
         added=tuple(name for name in its.added if name not in moved),
@@ -304,9 +304,9 @@ def _entered_by(
     cache: Path,
     reporter: Reporter,
 ) -> Entered:
-    """Of rows of one configuration, which functions each enters in the kernel without the series.
+    """Return the functions that each row enters in the kernel without the series.
 
-    Of rows that this machine cannot run there is nothing.
+    The rows are of one configuration. Rows that this machine cannot run are left out.
     """
     suited = its.suit(rows, None)
     if not suited.rows:
@@ -333,9 +333,10 @@ def _entered(
     cache: Path,
     reporter: Reporter,
 ) -> Entered:
-    """By row, the functions that it enters without the series; found once for each kernel.
+    """Return the functions that each row enters without the series; cached for each kernel.
 
-    Rows are as small as they are where they are counted: what only a larger one enters is not seen.
+    Rows have the size at which they are counted, so functions that only a larger one enters are
+    missed.
     """
     build = read_build(bench.link(Launch(NUMBER, 1, 0, (BEFORE,))))
     fitted, _ = fit_rows(small(suited.rows, its.sized), available_bytes(), build, its.sized)
@@ -354,7 +355,7 @@ def _entered(
 
 
 def _digest(experiment: Experiment, bench: Bench, rows: Sequence[Row], suited: Suited) -> str:
-    """Of all that decides which functions rows enter: the kernel, the program and the rows."""
+    """Digest of all that decides which functions rows enter: kernel, program, rows and CPUs."""
     own = hashlib.sha256(benchmark_id(experiment, "native").encode())
     own.update(json.dumps([[row.name, row.params()] for row in rows], default=str).encode())
     own.update(str(suited.cpus).encode())
@@ -364,7 +365,7 @@ def _digest(experiment: Experiment, bench: Bench, rows: Sequence[Row], suited: S
 
 
 def lines(whole: WholeReach) -> Iterator[tuple[str, str]]:
-    """What there is to say, as pairs of a label and a sentence."""
+    """Yield the lines of a report as pairs of a label and a sentence."""
     yield "in all", whole.sentence()
     for text in whole.layout:
         yield "layout", f"{text}: whatever uses it is compiled anew"

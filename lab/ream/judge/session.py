@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""One judgement from a series to what is said of it: reach, right, counted, timed.
+"""Makes one judgement: finds the reach of a series, verifies, counts and times its rows.
 
-Every part is a run like any other, with a record of its own; nothing is measured here.
+Each part is an ordinary run with its own record. This module measures nothing itself.
 """
 
 import os
@@ -68,34 +68,34 @@ from ream.variants import Variant
 
 MOST_LAUNCHES = 64
 TIMED_SHARE = 0.3
-"""Of all the minutes, for timing at least: what is compiled for the first time takes long."""
+"""Least share of --minutes that is left for timing, as a first compilation may take long."""
 WITHIN_PCT = 2.0
-"""Intervals as narrow end a row's measurement before its time is up."""
+"""Width of an interval in per cent at which a row's measurement ends early."""
 CONTROL_SHARE = 0.05
-"""By which a copy of the kernel without the series is slowed, to see whether that is found."""
+"""Share by which the positive control, a copy of the base kernel, is slowed."""
 FIRST_SHARE = 2 / 3
-"""Of the time of an experiment; the rest is for rows that are timed again."""
+"""Share of an experiment's time for the first timing; the rest is for rows timed again."""
 BACKED_BY: Mapping[str, Sequence[str]] = {"slower": ("more",), "faster": ("fewer",)}
-"""By effect of a time, what counts say where they say the same."""
+"""Outcomes by counts that confirm an effect on the time, by that effect."""
 CHOSEN = (
     "timed, those that count more first, then each operation once before its other sizes; more"
     " --minutes time more"
 )
 LEAST_MINUTES = 0.25
-"""Less than that is not worth a start."""
+"""Fewer minutes than this are not worth starting a run."""
 
 
 @dataclass
 class _Judging:
-    """What is known so far."""
+    """The state of a judgement in progress."""
 
     asked: Question
     reporter: Reporter
     counts: bool
     verify_minutes: float
-    """Of each experiment that is reached."""
+    """Minutes of verification for each experiment that the series reaches."""
     began: float
-    """On the monotonic clock, when nothing was built."""
+    """Start of the judgement by time.monotonic(), before anything is built."""
     operations: dict[tuple[str, str], Operation] = field(default_factory=dict)
     unhosted: dict[str, str] = field(default_factory=dict)
     wrong_steps: list[tuple[int, str, str]] = field(default_factory=list)
@@ -104,15 +104,15 @@ class _Judging:
     controls: list[str] = field(default_factory=list)
     guests: list[str] = field(default_factory=list)
     rows: list[RowResult] = field(default_factory=list)
-    """As counted."""
+    """The counted rows."""
     listings: list[Listing] = field(default_factory=list)
     own: list[OwnVerdict] = field(default_factory=list)
-    """What became of the table that came with the series."""
+    """Verdicts on the tables that came with the series."""
     own_tables: tuple[Table, ...] = ()
 
 
 def judge(asked: Question, reporter: Reporter) -> Judgement:
-    """Judge a series; a wrong one is an answer, not an error.
+    """Judge a series. A wrong series gives a judgement, not an error.
 
     Raises DoesNotApply for a patch, and what building raises.
     """
@@ -123,7 +123,7 @@ def judge(asked: Question, reporter: Reporter) -> Judgement:
 
 
 def _judged(asked: Question, pairs: Pairs, reporter: Reporter) -> Judgement:
-    """The same, by what programs and rows show."""
+    """Judge a series by programs and rows."""
     began = time.monotonic()
     fetch = partial(fetch_tree, cache=asked.cache, step=reporter.step)
     tree = fetch(asked.tree).built(asked.setup)
@@ -175,7 +175,7 @@ def _judged(asked: Question, pairs: Pairs, reporter: Reporter) -> Judgement:
 
 
 def _judgement(asked: Question, tree: Tree, began: float, **found: Any) -> Judgement:
-    """What was found, with what was asked. began: as time.monotonic() has it."""
+    """Build the judgement from the question and what was found. began: from time.monotonic()."""
     patches = asked.series.patches
     its = Judgement(
         series=asked.series.name,
@@ -198,7 +198,7 @@ def _judgement(asked: Question, tree: Tree, began: float, **found: Any) -> Judge
 def _reach(
     asked: Question, tree: Tree, to: Tree | None, whole: Examined | None, reporter: Reporter
 ) -> WholeReach:
-    """What experiments host of what is changed; with the rows that programs on all of mm/ have."""
+    """Find the reach in all experiments, with that of rows that are programs on all of mm/."""
     with building(confined=asked.confined):
         found = find_reach(
             *(asked.series.patches, tree),
@@ -217,7 +217,7 @@ def _reach(
 
 
 def _counts(reporter: Reporter) -> bool:
-    """Whether this machine can count what is executed."""
+    """Whether this machine can count executed instructions."""
     try:
         emulator_version()
     except CannotRunHere as cause:
@@ -226,11 +226,11 @@ def _counts(reporter: Reporter) -> bool:
     return True
 
 
-# --- Right, and counted ----------------------------------------------------------------
+# --- Verifying and counting ------------------------------------------------------------
 
 
 def _experiment(reach: Reach) -> Experiment:
-    """An experiment with the rows that are reached, which are compared with no published table."""
+    """Return an experiment with the reached rows, without their published values."""
     its = named(reach.experiment).at("native").only(reach.rows)
     bare = {"published": (), "part_of": None, "no_verdict": None, "differs": ()}
     rows = tuple(row.model_copy(update=bare) for row in its.rows)
@@ -238,7 +238,7 @@ def _experiment(reach: Reach) -> Experiment:
 
 
 def _variants(asked: Question, *, per_patch: bool = False) -> list[Variant]:
-    """Before twice and the series; with every beginning of it, if each patch is looked at."""
+    """Return the base twice and the series; per_patch: also every prefix of the series."""
     series = asked.series
     if asked.to:
         return [*(Variant(name, ()) for name in IMPLIED), Variant(PATCHED, (), BEFORE, asked.to)]
@@ -251,11 +251,11 @@ def _variants(asked: Question, *, per_patch: bool = False) -> list[Variant]:
 
 
 def _quick(judging: _Judging, experiment: Experiment, variants: Sequence[Variant]) -> Request:
-    """A run that verifies every row and, if this machine can, counts it."""
+    """Return a run that verifies every row and counts it if this machine can count."""
     request = judging.asked.request(experiment, variants)
     request = replace(request, verify_minutes=judging.verify_minutes)
     if judging.counts:
-        # The two copies of the base tell whether counts of programs repeat.
+        # The two copies of the base show whether counts of programs repeat.
         launches = 1 if steps_of(experiment) else None
         few = once(experiment, "native", launches=launches, rounds=None)
         return replace(request, experiment=few, count=CountOptions())
@@ -263,10 +263,10 @@ def _quick(judging: _Judging, experiment: Experiment, variants: Sequence[Variant
 
 
 def _count(judging: _Judging, reach: Reach, *, per_patch: bool) -> Wrong | None:
-    """Verify the rows of one experiment that are reached, and count them; what is wrong, if any is.
+    """Verify and count the reached rows of one experiment; return what is wrong, or None.
 
-    What cannot be hosted is noted. per_patch: with every beginning of the series, too; without
-    them if one of them cannot be run.
+    An experiment that cannot be hosted is noted. per_patch: also run every prefix of the series,
+    unless one of them cannot be run.
     """
     asked, reporter = judging.asked, judging.reporter
     experiment = _experiment(reach)
@@ -299,7 +299,7 @@ def _count(judging: _Judging, reach: Reach, *, per_patch: bool) -> Wrong | None:
 
 
 def _wrong(judging: _Judging, request: Request, said: str) -> Wrong:
-    """What is wrong, and with which patch it begins."""
+    """Return what is wrong and the first patch at which it is."""
     series, reporter = judging.asked.series, judging.reporter
     reporter.step(f"{request.experiment.name}: WRONG: {said.splitlines()[0]}")
     number = first_wrong(request, series, PATCHED, reporter) if series.patches else None
@@ -311,9 +311,9 @@ def _wrong(judging: _Judging, request: Request, said: str) -> Wrong:
 
 
 def _note_record(judging: _Judging, outcome: Outcome) -> None:
-    """The record, and what the run says of the series and of itself besides counts and times.
+    """Note the record of a run and its warnings about the series and the run.
 
-    What may bias the run, such as a machine with other work, is among that.
+    Warnings include what may bias the run, such as other load on the machine.
     """
     judging.records.append(outcome.path.name)
     summary = outcome.summary
@@ -324,7 +324,7 @@ def _note_record(judging: _Judging, outcome: Outcome) -> None:
 
 
 def _note_steps(judging: _Judging, summary: Summary) -> None:
-    """Beginnings of the series that are wrong though all of it is right."""
+    """Note prefixes of the series that are wrong although the whole series is right."""
     for name, lines in summary.wrong.items():
         number = int(name.removeprefix(f"{PATCHED}-"))
         subject = judging.asked.series.patches[number - 1].subject
@@ -356,7 +356,10 @@ def _each(its: Counted, name: str) -> Mapping[str, float]:
 
 
 def _steps(its: Counted, series: Series) -> Iterator[PatchStep]:
-    """Each patch against those before it; those whose beginning is wrong with the next one."""
+    """Yield each patch's change against the prefix before it.
+
+    A patch whose prefix is wrong is joined with the next one.
+    """
     names = [f"{PATCHED}-{at}" for at in range(1, len(series.patches))]
     last, first = BEFORE, 1
     for number, name in enumerate([*names, PATCHED], 1):
@@ -370,7 +373,7 @@ def _steps(its: Counted, series: Series) -> Iterator[PatchStep]:
         last, first = name, number + 1
 
 
-# --- In guests -------------------------------------------------------------------------
+# --- Guests ----------------------------------------------------------------------------
 
 
 def _boot(judging: _Judging, reach: WholeReach, before: Tree, after: Tree) -> Wrong | None:
@@ -397,11 +400,11 @@ def _boot(judging: _Judging, reach: WholeReach, before: Tree, after: Tree) -> Wr
     return None
 
 
-# --- Timed -----------------------------------------------------------------------------
+# --- Timing ----------------------------------------------------------------------------
 
 
 def _time(judging: _Judging, reached: Sequence[Reach]) -> Wrong | None:
-    """Time rows of every experiment in turn, each for its share of the minutes that are left."""
+    """Time the rows of each experiment in turn, within its share of the remaining minutes."""
     if not (all_s := judging.asked.minutes * S_PER_MINUTE):
         return None
     ends_at = max(judging.began + all_s, time.monotonic() + all_s * TIMED_SHARE)
@@ -468,9 +471,9 @@ def _note_time(judging: _Judging, experiment: str, row: RowResult) -> None:
 def _again(
     judging: _Judging, request: Request, summary: Summary, minutes: float
 ) -> Sequence[RowResult]:
-    """Rows that took more or less time, though not by what they execute, timed once more.
+    """Time rows again whose time changed without a matching change of their counts.
 
-    One judgement in twenty finds such a row by chance; of two in a row it is one in hundreds.
+    One judgement in twenty finds such a row by chance; twice in succession, one in hundreds.
     """
     name, reporter = request.experiment.name, judging.reporter
     doubtful = []
@@ -498,14 +501,14 @@ def _note_control(judging: _Judging, what: str, outcome: Outcome) -> None:
 
 
 def _backed(one: Operation | None, effect: str | None) -> bool:
-    """Whether counts say of a row what its time says."""
+    """Whether the counts of a row confirm the effect on its time."""
     if one is None or one.counted is None or effect is None:
         return False
     return replace(one, timed=None).outcome in BACKED_BY[effect]
 
 
 def _note_again(judging: _Judging, experiment: str, row: RowResult) -> None:
-    """Take the second time of a row, which was not chosen for what it says."""
+    """Record a row's second time, which unlike the first was not selected for its result."""
     first = judging.operations[experiment, row.row].timed
     _note_time(judging, experiment, row)
     second = judging.operations[experiment, row.row].timed
@@ -515,7 +518,7 @@ def _note_again(judging: _Judging, experiment: str, row: RowResult) -> None:
 
 
 def _slowed(request: Request) -> Request:
-    """The same run with the positive control; rows that are programs have none."""
+    """Return the run with a positive control, which rows that are programs do not have."""
     if steps_of(request.experiment) is not None:
         return request
     variants = (*request.variants, Variant(CONTROL, ()))
@@ -523,7 +526,7 @@ def _slowed(request: Request) -> Request:
 
 
 def _round_s(asked: Question, tried: Experiment, reporter: Reporter) -> float:
-    """Seconds that a launch with one round of these rows takes; no record stays of it."""
+    """Return the seconds of a launch with one round of these rows; no record is kept."""
     reporter.step(f"{tried.name}: finding how long a round takes")
     unheard = Reporter(quiet=True)
     with room(asked.cache, reporter.step) as runs:
@@ -548,7 +551,7 @@ def _timed(row: RowResult, its: Result, ratio: float) -> TimedChange:
 
 
 def _before(row: RowResult) -> tuple[float | None, str]:
-    """The time without the series of an entry, a page or else all of a sample, and which."""
+    """Return the time without the series per entry, page or call, and which of these it is."""
     if (its := row.variants.get(BEFORE)) is None:
         return None, "call"
     if its.per_entry is not None:

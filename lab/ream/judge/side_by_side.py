@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""One listing of a function in place of two: what a series changes of it is marked."""
+"""Merges the two listings of a function into one, in which changes by the series are marked."""
 
 import re
 from collections.abc import Iterator
@@ -10,7 +10,7 @@ from ream.judge.judgement import Listing
 
 _LINE = re.compile(r"\s*(\d*)\s+[0-9a-f]+\s\s(.*)")
 _TARGET = re.compile(r"\b[0-9a-f]+ <([^>+]+)\+0x[0-9a-f]+>")
-"""The target of a jump, which moves with all code before it."""
+"""The target of a jump, whose address changes with all code before it."""
 
 KEPT, REMOVED, ADDED = " ", "-", "+"
 CLASSES = {KEPT: "kept", REMOVED: "removed", ADDED: "added"}
@@ -18,7 +18,7 @@ CLASSES = {KEPT: "kept", REMOVED: "removed", ADDED: "added"}
 
 @dataclass(frozen=True)
 class Instruction:
-    """An instruction of a listing, and how often each kernel's executed it."""
+    """An instruction of a listing, and how often each kernel executed it."""
 
     mark: str
     before: str
@@ -27,12 +27,12 @@ class Instruction:
 
     @property
     def kind(self) -> str:
-        """What the mark means, in a word."""
+        """The meaning of the mark, in a word."""
         return CLASSES[self.mark]
 
 
 def side_by_side(its: Listing) -> Iterator[Instruction]:
-    """The instructions of both kernels in order; those of one alone have a mark."""
+    """Yield the instructions of both kernels in order; those of only one have a mark."""
     old, new = _instructions(its.before), _instructions(its.after)
     before_keys, after_keys = (
         [_TARGET.sub(r"<\1>", text) for _, text in one] for one in (old, new)
@@ -48,7 +48,7 @@ def side_by_side(its: Listing) -> Iterator[Instruction]:
 
 
 def _instructions(listing: str) -> list[tuple[str, str]]:
-    """How often each was executed, which is empty for never, and its text."""
+    """Return for each instruction how often it was executed, empty for never, and its text."""
     found = ((_LINE.fullmatch(line), line) for line in listing.splitlines())
     return [
         (its[1], " ".join(its[2].split())) if its is not None else ("", line.strip())

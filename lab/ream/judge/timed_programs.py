@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Which rows that are programs execute what a series changes, in the step that they measure."""
+"""Finds rows that are programs and execute changed code in the step that they measure."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,13 +15,14 @@ from ream.program.text import parse
 from ream.stage.steps import steps_of
 
 MOST_ROWS = 12
-"""The most rows of an experiment that are counted: those first that execute what few others do."""
+"""The most rows of an experiment that are counted. Rows that execute rare code come first."""
 
 
 def reached(base: Rig, code: Code, target: Target, cache: Path) -> Iterator[Reach]:
-    """Each experiment of such rows of which some execute changed lines, or else functions.
+    """Yield the reach in experiments with such rows, if some execute changed lines or functions.
 
-    All rows run once, in half a minute, unless the cache has what they execute.
+    Lines decide if the base has code in them, else functions. All rows run once, which takes half a
+    minute, unless the cache has what they execute.
     """
     wanted = target.blocks or code.numbers(target.functions)
     functions = {number: name for name in target.functions for number in code.numbers([name])}

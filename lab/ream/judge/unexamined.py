@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What a judgement has not looked at."""
+"""Lists what a judgement did not examine."""
 
 from collections.abc import Iterator
 
@@ -8,26 +8,26 @@ from ream.judge.judgement import Examined, Judgement
 from ream.judge.reach import shortened
 
 MOST_NAMED = 4
-"""Places or files in a sentence; --json has all of them."""
+"""The most places or files in a sentence; --json has all of them."""
 
 NEVER = (
     "two CPUs in one place at once, other configurations and architectures, and what only a device"
     " shows"
 )
-"""What no program on a computer in a process reaches."""
+"""What programs on a computer in a process never reach."""
 FURTHER = "further faults, if there are any: the first one ended the judgement"
 UNWEIGHED = "its cost: nothing was counted or timed, since a fault ended the judgement"
 UNREACHED = "states that no program reached (docs/judged.md: how many real faults programs find)"
 
 
 MOST_LINES = 5
-"""Lines that are named with their texts; --json has all of them."""
+"""The most lines that are quoted; --json has all of them."""
 
 
 def unexecuted(its: Examined | None) -> Iterator[str]:
-    """Each changed line that no program executed, the first of those that follow each other.
+    """Yield changed lines that no program executed; of consecutive lines, the first.
 
-    Nothing is said of a series that is wrong: programs end with the first fault.
+    There are none for a series that is wrong, since programs end with the first fault.
     """
     lines = () if its is None or its.wrong else its.unexecuted
     follows = {(one.file, one.line + 1) for one in lines}
@@ -40,7 +40,7 @@ def unexecuted(its: Examined | None) -> Iterator[str]:
 
 
 def unexamined(its: Judgement) -> Iterator[str]:
-    """Each thing that was left out, in words."""
+    """Yield each thing that was not examined, in words."""
     if its.changes_nothing:
         return
     if its.wrong is not None:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Which rows are timed, as time suffices: those that count more, then each operation in turn.
+"""Selects the rows to time: first those with higher counts, then each operation in turn.
 
-Of one operation the row comes first that is affected most: it executes the largest share of what is
-changed. Another operation shows more of a change than another size of the same one.
+The most affected row of an operation, whose counts change by the largest share, comes first.
+Another operation shows more of a change than another size of the same operation.
 """
 
 from collections import Counter
@@ -16,16 +16,16 @@ from ream.measure.statistics import LEAST_LAUNCHES
 
 FIRST_LAUNCHES = 6
 TRIED_SHARE = 0.1
-"""Of the time, to find how long a round takes."""
+"""Share of the time that is spent to find how long a round takes."""
 S_PER_MINUTE = 60
 
 
 def rows_to_try(
     experiment: Experiment, known: Mapping[str, Operation], minutes: float
 ) -> Experiment:
-    """The experiment with the rows of which a round should take a small part of the time at most.
+    """Return the experiment with the rows whose round should take only a small part of the time.
 
-    The estimate is of a slow machine that moves all bytes that a row is about.
+    The estimate is for a slow machine that moves all bytes of a row.
     """
     budget_s = minutes * S_PER_MINUTE * TRIED_SHARE
     spent, chosen = 0.0, list[str]()
@@ -40,14 +40,14 @@ def rows_to_try(
 def rows_in_time(
     experiment: Experiment, known: Mapping[str, Operation], slowness: float, minutes: float
 ) -> Experiment:
-    """The experiment with the rows and launches that a time suffices for: at least one of two.
+    """Return the experiment with the rows and launches that fit into a time.
 
-    slowness: of what is expected of a round of a row, how much it really takes. Half of the time is
-    for the first launches, the rest for those that intervals need. Rows whose counts have grown
-    come first, and last those whose counts all are equal. Among the others each operation comes
-    once before any of its other sizes: those first that are affected most, and of those that are
-    affected alike, the quick ones. A row that does not fit gives way to others that
-    are as urgent.
+    slowness: ratio of the real to the expected time of a row's round. Half of the time is for the
+    first launches, the rest for those that intervals need. Rows whose counts grew come first, and
+    rows whose counts are all equal last. Among the others, each operation comes once before its
+    other sizes: the most affected first, and the quickest of equally affected ones. A row that does
+    not fit is replaced by others of the same urgency. The result has at least one row with at least
+    LEAST_LAUNCHES launches.
     """
     ordered = by_urgency(experiment, known)
     most = _class(known.get(ordered[0].name))
@@ -68,13 +68,13 @@ def rows_in_time(
 
 
 def expected_s(row: Row) -> float:
-    """What one round of a row is expected to take, of all variants."""
+    """Return the expected seconds of one round of a row, with all variants."""
     once_ = row.model_copy(update={"rounds": 1})
     return bytes_gone_by([once_], nr_variants=len(IMPLIED) + 2, launches=1) / ASSUMED_BYTES_PER_S
 
 
 def by_urgency(experiment: Experiment, known: Mapping[str, Operation]) -> list[Row]:
-    """All rows, the most urgent first; of rows as urgent, each operation once, then once more."""
+    """Return all rows, the most urgent first; equally urgent operations take turns."""
     nr_before = Counter[tuple[int, bool, str]]()
 
     def turn(row: Row) -> tuple[int, bool, int]:
@@ -89,7 +89,10 @@ def by_urgency(experiment: Experiment, known: Mapping[str, Operation]) -> list[R
 
 
 def operation_of(row: str) -> str:
-    """What a row's name has before its first size, as fork of fork-64k-cold; else behind it."""
+    """Return the part of a row's name before its first size, as fork of fork-64k-cold.
+
+    If the name begins with a size, return its other words.
+    """
     words = row.split("-")
     before = [*takewhile(lambda word: not _is_size(word), words)]
     return "-".join(before or [word for word in words if not _is_size(word)]) or row
@@ -104,9 +107,9 @@ def _is_unaffected(one: Operation | None) -> bool:
 
 
 def _urgency(one: Operation | None, row: Row) -> tuple[int, float, float]:
-    """What puts a row in front of others, as a key that sorts ascending.
+    """Return a sort key, ascending, for the urgency of a row.
 
-    By one digit of how much it is affected, as more say nothing of time.
+    It has only one digit of how much a row is affected, as more digits do not predict times.
     """
     if one is None or one.counted is None:
         return _class(one), 0.0, expected_s(row)
@@ -114,7 +117,7 @@ def _urgency(one: Operation | None, row: Row) -> tuple[int, float, float]:
 
 
 def _class(one: Operation | None) -> int:
-    """Rows that execute more come first, then those that do in part, or are not counted."""
+    """Return 0 for rows that execute more, 1 for mixed or uncounted rows, 2 for others."""
     if one is None or one.counted is None:
         return 1
     return {"more": 0, "mixed": 1}.get(one.outcome, 2)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Mailboxes as they arrive, judged one at a time, with a page for each and a list of all.
+"""Judges mailboxes as they arrive, one at a time, with a page for each and a list of all.
 
-Whatever a mail is, the next one is judged: what cannot be is in the list with the reason. What was
-judged is known by its content, so a watch that starts again goes on where it ended.
+A mailbox that cannot be judged is listed with the reason, and the next one follows. Judged
+mailboxes are recognised by their content, so a watch that is restarted continues where it ended.
 """
 
 import hashlib
@@ -28,17 +28,16 @@ DIGITS = 16
 LIST = "index.html"
 EXIT_BUG = 70
 PASSING = (CannotRunHere.exit_code, ReamError.exit_code, EXIT_BUG)
-"""Exit codes that say more of the machine, or of ream, than of the series."""
+"""Exit codes that are about the machine or ream, not about the series."""
 LARGEST_BYTES = 64 << 20
-"""Of a mailbox, as for any series."""
+"""Largest size of a mailbox; the limit is the same for any series."""
 
 
 def arriving(folder: Path, *, once: bool) -> Iterator[Path]:
-    """The files of a folder, the oldest first, and then those that come; once: only the former.
+    """Yield the files of a folder, the oldest first, and then new ones; once: only existing ones.
 
-    A file is taken when it has not grown from one look to the next, so that whoever writes it may
-    take his time, and again when it has changed after that. Names that begin with a dot are
-    nobody's yet.
+    A file is yielded when its size did not change between two polls, so that a slow writer can
+    finish, and again after each later change. Names that begin with a dot are ignored.
     """
     sizes: dict[Path, int] = {}
     taken: set[tuple[Path, tuple[float, int]]] = set()
@@ -58,7 +57,7 @@ def arriving(folder: Path, *, once: bool) -> Iterator[Path]:
 
 
 def _regular(path: Path) -> tuple[float, int] | None:
-    """When a file was changed, and its size; None of what is no file of somebody's."""
+    """Return a file's mtime and size; None for a dot file or what is no regular file."""
     try:
         return None if path.name.startswith(".") or not path.is_file() else _stat(path)
     except OSError:  # it is gone again
@@ -76,9 +75,9 @@ def watch(
     judge: Callable[[Path], Judgement],
     step: Callable[[str], None],
 ) -> None:
-    """Judge each mailbox that is not known yet; its page and the list are written at once.
+    """Judge each new mailbox; its page and the list are written immediately.
 
-    pages: the folder of both, which is made.
+    pages: the folder of both, which is created.
     """
     pages.mkdir(parents=True, exist_ok=True)
     _write_list(pages)
@@ -99,7 +98,7 @@ def watch(
 
 
 def _is_judged(told: Path) -> bool:
-    """Whether there is a judgement already; what the machine was at fault for is judged anew."""
+    """Whether there is a judgement already. Failures due to the machine are judged again."""
     try:
         exit_code = json.loads(told.read_text(encoding="utf-8"))["exit"]
     except (OSError, ValueError, KeyError, TypeError):
@@ -133,7 +132,7 @@ def _judged(
     except ReamError as cause:
         why = next(iter(str(cause).splitlines()), type(cause).__name__)
         return {**told, "exit": cause.exit_code, "sentence": why, "error": to_object(cause)}
-    except Exception as cause:  # a bug of ours must not keep the next mail waiting
+    except Exception as cause:  # a bug in ream must not stop the next judgement
         log.exception("a bug in ream, not in the series; please report it with this trace")
         why = f"a bug in ream: {type(cause).__name__}"
         error = {"kind": "bug", "message": why}
@@ -150,7 +149,7 @@ def _write_list(pages: Path) -> None:
 
 
 def _listed(pages: Path) -> Iterator[Listed]:
-    """All judgements of a folder; what is damaged is left out."""
+    """Yield all judgements of a folder; damaged ones are left out."""
     for path in pages.glob("*.json"):
         try:
             told = json.loads(path.read_text(encoding="utf-8"))

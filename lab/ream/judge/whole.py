@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""A series on a computer that hosts all of mm/: programs that reach what it changes.
+"""Runs programs that reach changed code on a computer that hosts all of mm/.
 
-All of memory is checked while they run, by rules that know nothing of the operation. So a change is
-judged that no experiment has rows for.
+All of memory is checked while they run, by rules that do not depend on the operation. So a change
+can be judged for which no experiment has rows.
 """
 
 from collections.abc import Collection, Iterator, Sequence
@@ -53,12 +53,12 @@ NAME = "all of mm/"
 DEBUG = "debug"
 """The configuration with the kernel's own assertions."""
 DISTRO = "distro"
-"""The configuration that compiles most of what distributions' kernels have of mm/."""
+"""The configuration that compiles most of mm/ in distributions' kernels."""
 MAY_BE_COMPILED = ("mm/", "include/", "fs/", "kernel/", "arch/x86/")
-"""Folders with code that another configuration may compile otherwise."""
+"""Folders with code that another configuration may compile differently."""
 SHRINK_S = 20.0
 MOST_LINES = 24
-"""Of a program in an answer."""
+"""The most lines of a program that are shown in an answer."""
 MOST_PLACES = 4
 """The most changed lines that a sentence names."""
 
@@ -95,7 +95,7 @@ class _Pair:
 
     @classmethod
     def of(cls, asked: _Question, tree: Tree, work: Path, config: str | None = None) -> Self:
-        """Build them in a new directory."""
+        """Build both computers in a new directory."""
         work.mkdir()
         how = f" in the configuration {config}" if config else ""
         asked.reporter.step(f"{NAME}: building it without the series and with it{how}")
@@ -112,28 +112,28 @@ class _Pair:
 
 @dataclass
 class Pairs:
-    """The pairs that a judgement has built, by configuration, in a directory while it lasts."""
+    """The pairs of computers of a judgement, by configuration, in its temporary directory."""
 
     work: Path
     _built: dict[str | None, _Pair] = field(default_factory=dict)
     _elsewhere: _Pair | None = None
 
     def of(self, asked: _Question, tree: Tree, config: str | None = None) -> _Pair:
-        """The pair of a configuration, which is built once."""
+        """Return the pair of a configuration, which is built only once."""
         if config not in self._built:
             its = _configured(tree, config) if config else tree
             self._built[config] = _Pair.of(asked, its, self.work / (config or "asked"), config)
         return self._built[config]
 
     def elsewhere(self, asked: _Question, tree: Tree) -> _Pair | None:
-        """That of the first other configuration in which the series changes code, if any does."""
+        """Return the pair of the first other configuration in which the series changes code."""
         may_be = any(file.startswith(MAY_BE_COMPILED) for file in asked.files)
         if tree.setup.config or not may_be or self._elsewhere is not None:
             return self._elsewhere
         for name in (DEBUG, DISTRO):
             try:
                 pair = self.of(asked, tree, name)
-            except ReamError as cause:  # this kernel is not hosted so
+            except ReamError as cause:  # this kernel cannot be hosted in this configuration
                 asked.reporter.step(f"{NAME}: not in the configuration {name}: {cause}")
                 continue
             if pair.target.functions and not _is_moved_alone(asked, pair):
@@ -144,9 +144,9 @@ class Pairs:
 
 @dataclass(frozen=True)
 class _Tried:
-    """What programs showed on a pair, and which changed blocks they executed.
+    """Results of programs on a pair, and the changed blocks that they executed.
 
-    watched: the pair's base, which says which of these a program executes.
+    watched: the pair's base, which finds the blocks that a program executes.
     """
 
     pair: _Pair
@@ -156,7 +156,7 @@ class _Tried:
 
     @classmethod
     def of(cls, asked: _Question, pair: _Pair, attempts: Attempts) -> Self:
-        """Run programs for as long as is asked."""
+        """Run programs for the time that the question gives."""
         how = f" in the configuration {pair.config}" if pair.config else ""
         asked.reporter.step(f"{NAME}: running programs with and without the series{how}")
         blocks = {one: pair.code.blocks[one] for one in pair.target.blocks}
@@ -223,7 +223,7 @@ def examine(
 
 
 def _with_found(examined: Examined, asked: _Question, tried: _Tried) -> Examined:
-    """The same with what was found, if anything was: a short program, and the patch."""
+    """Add a finding, if there is one, with a shortened program and the first wrong patch."""
     pair, found = tried.pair, tried.searched.found
     if found is None:
         return examined
@@ -257,23 +257,23 @@ def _with_found(examined: Examined, asked: _Question, tried: _Tried) -> Examined
 
 
 def _is_moved_alone(asked: _Question, pair: _Pair) -> bool:
-    """Whether a series does nothing in a configuration but to move lines."""
+    """Whether a series only moves lines in a configuration."""
     patch = with_lines_as_before(pair.base.computer.tree, pair.its.computer.tree, asked.files)
     if patch is None:
         return False
     how: Any = {"cache": asked.cache, "work": pair.work / "lines", "step": asked.reporter.step}
     try:
         its = Rig.of(pair.tree, (*asked.series.patches, patch), **how)
-    except ReamError:  # a line of that kind does not fit in everywhere
+    except ReamError:  # a #line directive does not compile everywhere
         return False
     found = differing(pair.base.computer, its.computer).values()
     return not any(one.changed or one.added for one in found)
 
 
 def _second(asked: _Question, pairs: Pairs, aim: Aim, first: _Tried) -> _Tried | None:
-    """What programs show in another configuration: the one that may execute what is changed.
+    """Run programs in another configuration, which may execute more of what is changed.
 
-    There is none if a configuration was asked for.
+    None if a configuration was requested.
     """
     tree, target = first.pair.tree, first.pair.target
     if tree.setup.config:
@@ -283,14 +283,14 @@ def _second(asked: _Question, pairs: Pairs, aim: Aim, first: _Tried) -> _Tried |
     pair = pairs.of(asked, tree, name)
     if name == DISTRO:
         return _Tried.of(asked, pair, _attempts(asked, aim, pair))
-    # The same programs; which blocks of this pair they execute is seen as they run.
+    # The programs are the same; the blocks of this pair that they execute are found as they run.
     how: Any = {"in_small": _poisons(pair.tree), "only_new": asked.is_further}
     attempts = aim.attempts(target, asked.seed, met=frozenset(), **how)
     return _Tried.of(asked, pair, attempts)
 
 
 def _poisons(tree: Tree) -> bool:
-    """Whether free memory is poisoned, which would take most of the time if there were much."""
+    """Whether free memory is poisoned, which dominates the time unless memory is small."""
     return options(tree.setup.config).get("PAGE_POISONING") == "y"
 
 
@@ -303,10 +303,10 @@ def _aim(asked: _Question, pair: _Pair) -> Aim:
 
 
 def _attempts(asked: _Question, aim: Aim, pair: _Pair) -> Attempts:
-    """Programs for a pair, whichever configuration it has.
+    """Return programs for a pair in any configuration.
 
-    aim: of the configuration that was asked for. Programs that execute the changed functions there
-    do so elsewhere. If none does, the corpus has to run there, which takes a minute once.
+    aim: the aim in the requested configuration. Programs that execute the changed functions there
+    also do so in others. If none does, the corpus is run on this pair, which takes a minute once.
     """
     functions, seed = pair.target.functions, asked.seed
     how: Any = {"in_small": _poisons(pair.tree), "only_new": asked.is_further}
@@ -318,13 +318,13 @@ def _attempts(asked: _Question, aim: Aim, pair: _Pair) -> Attempts:
 
 
 def _configured(tree: Tree, name: str) -> Tree:
-    """The same kernel in another configuration."""
+    """Return the same kernel in another configuration."""
     its = named_config(name, "native")
     return tree.built(replace(tree.setup, config=its.config, name=its.name))
 
 
 def _with_more(examined: Examined, second: _Tried) -> Examined:
-    """The same with the programs of another configuration, and what only these execute."""
+    """Add the results of another configuration, and what is executed only there."""
     searched = second.searched
     more = replace(
         examined,
@@ -354,7 +354,7 @@ def _examined(tried: _Tried, files: Collection[str]) -> Examined:
 
 
 def _unexecuted(tried: _Tried) -> Iterator[SourceLine]:
-    """The changed lines with code that no program executed; braces alone are left out."""
+    """Yield changed lines with code that no program executed, without lines of only braces."""
     tree, executed = tried.pair.its.computer.tree, tried.lines
     for file, some in groupby(sorted(tried.pair.written.blocks), lambda one: one[0]):
         texts = _text_of(tree / file)
@@ -372,7 +372,7 @@ def _differs(program: Program, found: Found, base: Ran, its: Ran) -> str:
 
 
 def _places(target: Target, base: Watched, program: Program) -> list[Hunk]:
-    """The changed lines that a program executes; first those that only its last step does."""
+    """Return changed lines that a program executes, first those that only its last step does."""
     before = Program(program.steps[:-1])
     (_, met), (_, earlier) = (base.run(one, Checks.NEVER) for one in (program, before))
     last = target.executed(met - earlier)
@@ -380,13 +380,13 @@ def _places(target: Target, base: Watched, program: Program) -> list[Hunk]:
 
 
 def _only_adds_text(hunk: Hunk, written: Written) -> bool:
-    """Whether a place adds lines and none of them has code, as a comment."""
+    """Whether a hunk only adds lines without code, such as a comment."""
     first, last = hunk.before
     return last < first and not _lines_with_code(hunk, written)
 
 
 def _narrowed(hunk: Hunk, written: Written) -> Hunk:
-    """The place from the first to the last of its lines that have code, if any has."""
+    """Return the hunk from the first to the last of its lines with code, if there are any."""
     lines = _lines_with_code(hunk, written)
     return replace(hunk, after=(lines[0], lines[-1])) if lines else hunk
 
@@ -397,7 +397,7 @@ def _lines_with_code(hunk: Hunk, written: Written) -> list[int]:
 
 
 def _is_of(patch: Patch, hunk: Hunk, pair: _Pair) -> bool:
-    """Whether a patch of a series has a line of what all of it changes in one place."""
+    """Whether a patch contains a changed line of a hunk of the whole series."""
     lines = set[str]()
     for text in patch.body.decode(errors="replace").split("\n+++ ")[1:]:
         file, _, rest = text.partition("\n")
@@ -424,7 +424,7 @@ def _finding(program: Program, ran: Ran, places: Sequence[Hunk]) -> Finding:
 
 
 def _said(found: Finding, program: Program, places: Sequence[Hunk]) -> Iterator[str]:
-    """What is wrong, which changed lines are executed, and the program that shows it."""
+    """Yield what is wrong, the changed lines that are executed, and the program that shows it."""
     yield found.message
     if places:
         yield f"of the changed lines it executes {', '.join(map(str, places[:MOST_PLACES]))}"
@@ -440,9 +440,9 @@ def _said(found: Finding, program: Program, places: Sequence[Hunk]) -> Iterator[
 
 
 def _of_c_program(left_out: Sequence[str]) -> str:
-    """What a reader should know about `ream program --c`.
+    """Return advice on `ream program --c`.
 
-    The program is as short as it could be made, so each of its steps is needed.
+    The program was shortened as far as possible, so each of its steps is needed.
     """
     if not left_out:
         return "`ream program --c` makes a C program of it, which checks only what it reads"

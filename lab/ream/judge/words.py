@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""A judgement in a sentence, and the words and numbers that every form of it has of a row."""
+"""A judgement in a sentence, and the words and numbers for rows that all output formats share."""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -25,7 +25,7 @@ from ream.report.sensitivity import per_cent
 Word = Literal[
     "wrong", "regression", "no-regression", "undecided", "not-reached", "nothing-changes"
 ]
-"""A judgement for programs, finer than the exit status; docs/commands.md has what each means."""
+"""A judgement in a word for programs, finer than the exit status; see docs/commands.md."""
 
 OF_OUTCOME: Mapping[Outcome, str] = {
     "slower": "slower",
@@ -41,22 +41,22 @@ OF_OUTCOME: Mapping[Outcome, str] = {
 SAID: tuple[Outcome, ...] = (
     *("slower", "more", "faster", "fewer", "equal", "same", "mixed", "undecided"),
 )
-"""In the order of the sentence."""
+"""Outcomes in the order of the sentence."""
 WITHOUT_SIZE = ("equal", "same", "undecided")
 A_LITTLE: Mapping[Outcome, str] = {"slower": "a little slower", "more": "executes a little more"}
-"""Where the largest loss is LITTLE."""
+"""Words for outcomes if the largest loss is at most LITTLE."""
 
 MOST_USABLE = 2.0
-"""Where no smaller ratio would be found, the time of a row says nothing of use."""
+"""Largest smallest-effect ratio at which a row's time is useful."""
 MOST_FILES = 3
-"""So many are named; of more there is their number."""
+"""The most files that are named; if there are more, their number is given."""
 MOST_DECIMALS = 4
 LEAST_SHARE = 0.5e-6
-"""The smallest share that these decimals show; smaller ones have a power."""
+"""The smallest share that MOST_DECIMALS show; smaller ones are written with an exponent."""
 
 
 def sentence(its: Judgement) -> str:
-    """The judgement in words: what was found, in how many rows, and what decided them."""
+    """Return the judgement in words: what was found, in how many rows, and what decided them."""
     return " ".join(plain(part) for part in _sentences(its))
 
 
@@ -76,7 +76,7 @@ def _sentences(its: Judgement) -> Iterator[str]:
 
 
 def _right(its: Judgement) -> Iterator[str]:
-    """Where memory was as it must be, and what may be meant; nothing where nothing ran."""
+    """Yield where memory was right, and prefixes that are wrong; nothing if nothing was run."""
     whole = its.whole
     where = []
     if whole is not None and whole.nr_programs and not whole.misses_all:
@@ -94,7 +94,7 @@ def _right(its: Judgement) -> Iterator[str]:
 
 
 def _why(its: Judgement) -> str:
-    """What was found in rows, or why nothing was measured."""
+    """Return what was found in rows, or why nothing was measured."""
     if its.operations:
         return "; ".join(_found(its))
     if its.reach is None:
@@ -108,7 +108,7 @@ def _why(its: Judgement) -> str:
 
 
 def _why_none(its: Judgement) -> str:
-    """Why there is nothing to measure of a series that reaches nothing."""
+    """Return why there is nothing to measure for a series that reaches nothing."""
     if its.changes_nothing:
         return f"the code and data of {_files(its)} are the same with it"
     if its.reach is None:
@@ -124,14 +124,14 @@ def _why_none(its: Judgement) -> str:
 
 
 def _files(its: Judgement) -> str:
-    """The files of a series if they are few, or their number."""
+    """Return the files of a series if they are few, or their number."""
     if not its.files or len(its.files) > MOST_FILES:
         return f"its {len(its.files)} files" if its.files else "its files"
     return " and ".join(filter(None, (", ".join(its.files[:-1]), its.files[-1])))
 
 
 def verdict(its: Judgement) -> str:
-    """The judgement in a few words, which weigh what is lost against what is gained."""
+    """Return the judgement in a few words, which weigh losses against gains."""
     if its.wrong is not None:
         return "wrong"
     if its.is_little:
@@ -147,7 +147,7 @@ def verdict(its: Judgement) -> str:
 
 
 def in_a_word(its: Judgement) -> Word:
-    """The judgement in one word, for programs; an exit status has one or two of them."""
+    """Return the judgement in one word for programs; an exit status has one or more words."""
     if its.exit_code == VerificationFailed.exit_code:
         return "wrong"
     if its.exit_code == ClaimFails.exit_code:
@@ -158,7 +158,7 @@ def in_a_word(its: Judgement) -> Word:
 
 
 def _is_reached(its: Judgement) -> bool:
-    """Whether a row executes what is changed or, if none was asked for, a program may have."""
+    """Whether a row executes changed code or, if no rows were to run, a program may have."""
     if its.reach is not None:
         return bool(its.operations or its.reach.reached)
     return its.whole is not None and bool(its.whole.functions) and not its.whole.misses_all
@@ -173,7 +173,7 @@ def _loss(its: Judgement) -> str:
 
 
 def _why_or_where(its: Judgement) -> str:
-    """Say why a judgement is undecided or in how many rows; nothing if something else is open."""
+    """Return why a judgement is undecided, or in how many rows; empty for other reasons."""
     if its.are_counts_misleading:
         return ", since counts and times disagree"
     nr, nr_rows = len(its.unshown), len(its.operations)
@@ -186,7 +186,7 @@ def _found(its: Judgement) -> Iterator[str]:
     for outcome in SAID:
         if not (rows := its.having(outcome)):
             continue
-        # Rows that times decide are told apart: the largest count may be one of theirs.
+        # Rows decided by times are separate, as the largest count may be in one of them.
         other = "other " if timed and outcome not in BY_TIME.values() else ""
         timed = timed or outcome in BY_TIME.values()
         if outcome in WITHOUT_SIZE:
@@ -201,7 +201,7 @@ def _found(its: Judgement) -> Iterator[str]:
 
 
 def _decided(outcome: Outcome, by: str | None, rows: Sequence[Operation], other: str) -> str:
-    """Rows of one outcome that one quantity decided, or their time, and the largest of them."""
+    """Return words for rows of one outcome decided by one quantity or time, and the largest one."""
     number = counted(len(rows), f"{other}row")
     most = max(rows, key=lambda one: _share_of(one, by))
     of = "" if by is None or by == TIME else f" {QUANTITIES[by]}"
@@ -217,14 +217,14 @@ def _decided(outcome: Outcome, by: str | None, rows: Sequence[Operation], other:
 
 
 def _share_of(one: Operation, by: str | None) -> float:
-    """How large the change is that decided a row."""
+    """Return the size of the change that decided a row."""
     if by is None or by == TIME or one.counted is None:
         return one.size
     return abs(one.counted.share(by))
 
 
 def _within(rows: Sequence[Operation]) -> str:
-    """Within which bounds times are equal, or counts the same; nothing if they do not differ."""
+    """Return the bounds within which rows are equal or the same; empty if nothing differs."""
     bounds = [bound for one in rows if (bound := margin(one))]
     if not bounds:
         return ""
@@ -233,14 +233,14 @@ def _within(rows: Sequence[Operation]) -> str:
 
 
 def margin(one: Operation) -> float | None:
-    """The bound, a share, within which a row is equal or the same; None of other outcomes."""
+    """Return the bound, a share, within which a row is equal or the same; None for others."""
     if one.outcome == "equal" and one.timed is not None and one.timed.within is not None:
         return one.timed.within - 1
     return one.counted.margin if one.outcome == "same" and one.counted is not None else None
 
 
 def decided(one: Operation) -> str:
-    """What decided a row, and by how much; empty if it is undecided."""
+    """Return what decided a row, and by how much; empty if it is undecided."""
     by = one.decided_by
     if by in QUANTITIES and one.counted is not None:
         return f"{signed(one.counted.share(by))} {QUANTITIES[by]}"
@@ -265,7 +265,7 @@ def _size(one: Operation) -> str:
 
 
 def _unshown(its: Judgement) -> str:
-    """Why it is undecided though no row is."""
+    """Return why the judgement is undecided although no row is."""
     rows = its.unshown
     which = shortened([one.row for one in rows])
     number = counted(len(rows), "row")
@@ -299,7 +299,7 @@ def _sees(its: Judgement) -> str | None:
 
 
 def before(one: Operation) -> str:
-    """The time of a row without the series; empty if it was not timed."""
+    """Return the time of a row without the series; empty if it was not timed."""
     if one.timed is None or one.timed.before_ns is None:
         return ""
     scale, unit = scale_of([one.timed.before_ns], "ns")
@@ -307,13 +307,13 @@ def before(one: Operation) -> str:
 
 
 def change(one: Operation) -> str:
-    """How many more instructions, as a share of those before."""
+    """Return the change of instructions, as a share of those before."""
     assert one.counted is not None
     return signed(one.counted.share("instructions"))
 
 
 def signed(share: float) -> str:
-    """A share in per cent, with its sign."""
+    """Return a share in per cent, with its sign."""
     if math.isinf(share):
         return "new"
     if share == 0:
@@ -325,7 +325,7 @@ def signed(share: float) -> str:
 
 
 def locked(one: Operation) -> str:
-    """How many more locked operations for each page or entry."""
+    """Return the change of locked operations for each page or entry."""
     assert one.counted is not None
     more = one.counted.after.get("locked", 0.0) - one.counted.before.get("locked", 0.0)
     return "0" if more == 0 else f"{more:+.2f}"

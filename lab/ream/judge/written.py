@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Reads judgements that were written: what `ream judge --json` printed, or --watch wrote."""
+"""Reads stored judgements, which `ream judge --json` printed or --watch wrote."""
 
 import json
 from collections.abc import Mapping
@@ -10,17 +10,17 @@ from ream.errors import BadUsage
 from ream.judge.judgement import Judgement
 
 DAMAGED = (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError)
-"""What reading a file raises that is no judgement."""
+"""Exceptions raised by reading a file that is no judgement."""
 
 
 def object_in(told: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """The object of a judgement in what was written; None if the series could not be judged."""
+    """Return the object of a judgement in stored data; None if the series could not be judged."""
     its = told.get("judgement") or (told if "operations" in told else None)
     return None if its is None else dict(its)
 
 
 def judgement_in(path: Path) -> Judgement:
-    """The judgement of a file. Raises BadUsage if there is none in it."""
+    """Return the judgement in a file; raises BadUsage if there is none."""
     try:
         told = json.loads(path.read_text(encoding="utf-8"))
         if (its := object_in(told)) is not None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Architectures whose kernels are hosted: what compiles for them, and what runs the result."""
+"""Architectures of hosted kernels: how to compile for them, and how to run the result."""
 
 import platform
 import shutil
@@ -13,7 +13,7 @@ from ream.nearest import hint
 
 @dataclass(frozen=True)
 class Target:
-    """What kbuild builds for. arch: its ARCH. cross: the beginning of the tools' names."""
+    """The target of a kernel build. arch: kbuild's ARCH. cross: the prefix of the tools' names."""
 
     arch: str = "x86_64"
     cross: str = ""
@@ -21,52 +21,52 @@ class Target:
 
 @dataclass(frozen=True, eq=False)
 class Arch:
-    """An architecture; there is one of each."""
+    """An architecture. There is one object for each."""
 
     name: str
-    """As kbuild's ARCH has it."""
+    """The value of kbuild's ARCH."""
     folder: str
-    """Where the kernel has its code, below arch/."""
+    """The folder of its code in the kernel, below arch/."""
     machine: str
-    """As uname(1) has it."""
+    """The machine name that `uname -m` prints."""
     cross: str
-    """The beginning of the tools' names on other machines."""
+    """The prefix of the tools' names on machines of other architectures."""
     emulator: str
     image: str
-    """The kernel that boots, a target of kbuild's and the name of a file in its folder boot/."""
+    """The bootable kernel: a target of kbuild, and the name of a file in its folder boot/."""
     cpus: Mapping[str, str]
-    """What of the emulator's CPUs programs are counted on, by name; the first, unless asked for."""
+    """The emulator's CPU models for counting, by name; the first is the default."""
     reached_twice: str | None = None
-    """A folder of objects that kbuild reaches on two ways, see `plan_objects`."""
+    """A folder of objects that kbuild reaches in two ways, see `plan_objects`."""
     forbidden_base: int = 0x60000000
-    """Where programs have the symbols that nobody defines: in reach of calls, and never mapped."""
+    """Address of undefined symbols in programs: within the range of calls, and never mapped."""
     link_flags: tuple[str, ...] = ()
-    """What programs are linked with besides."""
+    """Additional linker flags of programs."""
     defines_late: bool = False
-    """Whether those symbols get their addresses in the last link alone: ld 2.40 for arm64 crashes
-    on calls of local symbols that are absolute."""
+    """Whether undefined symbols get addresses only in the last link, because ld 2.40 for arm64
+    crashes on calls of local absolute symbols."""
 
     @property
     def is_here(self) -> bool:
-        """Whether this machine is one."""
+        """Whether this machine has this architecture."""
         return platform.machine() == self.machine
 
     @property
     def target(self) -> Target:
-        """What kbuild needs to know."""
+        """The target for kbuild on this machine."""
         return Target(self.name, "" if self.is_here else self.cross)
 
     def tool(self, name: str) -> str:
-        """A program of the tool chain."""
+        """Return the name of a program of the tool chain."""
         return f"{self.target.cross}{name}"
 
     @property
     def default_cpu(self) -> str:
-        """The name of the CPU that counts are of unless another one is asked for."""
+        """The name of the default CPU for counting."""
         return next(iter(self.cpus))
 
     def cpu_model(self, name: str | None) -> str:
-        """The emulator's words for a CPU; raises BadUsage if there is none of that name."""
+        """Return the emulator's model of a CPU; raises BadUsage if there is none of that name."""
         if name is None:
             return self.cpus[self.default_cpu]
         if name not in self.cpus:
@@ -76,7 +76,7 @@ class Arch:
         return self.cpus[name]
 
     def emulated(self, cpu: str | None) -> tuple[str, ...]:
-        """The words before a program, to run it on the CPU of this name.
+        """Return the command line before a program that runs it on the CPU of this name.
 
         Alternatives are then the same on every machine. Raises BadUsage as `cpu_model` does.
         """
@@ -103,8 +103,8 @@ X86_64 = Arch(
     cross="x86_64-linux-gnu-",
     emulator="qemu-x86_64",
     image="bzImage",
-    # Without ERMS and FSRM the kernel copies with `rep movsq`, of which each word counts once,
-    # apart from the rest.
+    # Without ERMS and FSRM the kernel copies with `rep movsq`, which counts once for each word,
+    # separately from other instructions.
     cpus=MappingProxyType(
         {
             "qemu64": _cpu(
@@ -123,10 +123,10 @@ ARM64 = Arch(
     cross="aarch64-linux-gnu-",
     emulator="qemu-aarch64",
     image="Image",
-    # The first two have atomic operations that are one instruction each, the last has loops.
+    # The first two have single atomic instructions, the last has loops of exclusive accesses.
     cpus=MappingProxyType({name: name for name in ("neoverse-n1", "max", "cortex-a72")}),
     reached_twice="arch/arm64/lib/",
-    # A call reaches 128 MiB: they lie below the program, and nothing else does.
+    # A call reaches 128 MiB. The addresses are below the program, where nothing else is.
     forbidden_base=0x1000000,
     link_flags=("-Wl,-Ttext-segment=0x8000000",),
     defines_late=True,
@@ -135,12 +135,12 @@ ARCHES: Mapping[str, Arch] = MappingProxyType({one.name: one for one in (X86_64,
 
 
 def arch_of(name: str) -> Arch:
-    """An architecture by its name; raises BadUsage if kernels of it are not hosted."""
+    """Return an architecture by name; raises BadUsage if its kernels cannot be hosted."""
     if name not in ARCHES:
         raise BadUsage(f"--arch {name}: there are {', '.join(ARCHES)}{hint(name, ARCHES)}")
     return ARCHES[name]
 
 
 def native_arch() -> str:
-    """The name of the architecture that kernels are of unless another one is asked for."""
+    """Return the name of the default architecture: this machine's if its kernels can be hosted."""
     return next((one.name for one in ARCHES.values() if one.is_here), X86_64.name)

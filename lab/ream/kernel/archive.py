@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The Debian package archive, asked for one package by its name.
+"""Fetches one package by name from the Debian package archive.
 
-Through apt, so that this machine's own sources, proxies and signatures hold. Nothing on the
-system changes: if the package lists are missing or out of date, or of other suites than the
-machine has, newer ones are fetched into a temporary directory of ours, which needs no root.
+It uses apt, so that this machine's own sources, proxies and signatures apply. The system is not
+changed: if package lists are missing or out of date, or if other suites are needed, lists are
+fetched into a temporary directory, which needs no root.
 """
 
 import re
@@ -21,7 +21,7 @@ UPDATE_S = 180.0
 DOWNLOAD_S = 900.0
 
 KEYRING = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
-"""On every Debian: the keys of all of its suites."""
+"""The keys of all Debian suites, installed on every Debian system."""
 
 _ORIGIN = "Debian"
 
@@ -30,12 +30,12 @@ _PATIENCE = ("-o", "Acquire::Retries=2", "-o", "Acquire::http::Timeout=30")
 
 @dataclass(frozen=True)
 class Offer:
-    """A version of a package that can be had."""
+    """An available version of a package."""
 
     package: str
     version: str
     nr_bytes: int | None
-    """Size of the package file; None if the archive does not say."""
+    """Size of the package file; None if the archive does not give it."""
 
     def __str__(self) -> str:
         return f"{self.package} {self.version}"
@@ -43,11 +43,11 @@ class Offer:
 
 @dataclass(frozen=True)
 class Lists:
-    """Which package lists apt goes by: the system's (None), or our own in a directory."""
+    """Package lists for apt: the system's (None), or those in a directory of ream's."""
 
     directory: Path | None = None
     has_sources: bool = False
-    """Whether they are of suites of their own, in the directory's file `sources.list`."""
+    """Whether the directory has its own suites, in its file `sources.list`."""
 
     @property
     def options(self) -> tuple[str, ...]:
@@ -69,8 +69,8 @@ def download(
 ) -> tuple[Offer, Path | None]:
     """Fetch the newest version of a base's package into a directory that the caller removes.
 
-    have: what of it, as "PACKAGE VERSION", need not be fetched again; then the path is None.
-    Raises CannotRunHere if there is no apt, no archive in reach, or no such package in it.
+    have: a version, as "PACKAGE VERSION", that is not fetched again; the path is then None.
+    Raises CannotRunHere without apt, a reachable archive, or such a package in it.
     """
     if shutil.which("apt-get") is None:
         raise CannotRunHere(
@@ -83,7 +83,7 @@ def download(
             try:
                 return offer, _fetch(offer, Lists(), into, step)
             except ReamError:
-                # What the system's lists promise may have left the archive since; newer ones tell.
+                # The archive may no longer have what the system's lists name: fetch newer lists.
                 pass
     lists = _update(base, into, step)
     offer = _offer(base, lists)
@@ -110,7 +110,7 @@ def _offer(base: Base, lists: Lists) -> Offer | None:
 
 
 def newest(package: str, lists: Lists) -> Offer | None:
-    """The version apt would install, or None if it knows of none. Needs no network."""
+    """Return the version that apt would install; None if it knows none. Needs no network."""
     policy = run(Command(("apt-cache", *lists.options, "policy", package), Path("/"), QUERY_S))
     version = candidate(policy)
     if version is None:
@@ -120,7 +120,7 @@ def newest(package: str, lists: Lists) -> Offer | None:
 
 
 def candidate(policy: str) -> str | None:
-    """The candidate version in what `apt-cache policy` prints about one package."""
+    """Return the candidate version in the output of `apt-cache policy` for one package."""
     for line in policy.splitlines():
         name, _, value = line.strip().partition(": ")
         if name == "Candidate" and value != "(none)":
@@ -129,7 +129,7 @@ def candidate(policy: str) -> str | None:
 
 
 def size(show: str) -> int | None:
-    """The package file's size in bytes in what `apt-cache show` prints."""
+    """Return the size of the package file in bytes, from the output of `apt-cache show`."""
     for line in show.splitlines():
         name, _, value = line.partition(": ")
         if name == "Size" and value.isdecimal():
@@ -145,20 +145,20 @@ def _update(base: Base, into: Path, step: Callable[[str], None]) -> Lists:
         (into / "apt" / directory).mkdir(parents=True)
     if base.suites:
         (into / "apt" / "sources.list").write_text(_sources(base))
-    strictly = ("-o", "APT::Update::Error-Mode=any")  # else no network at all is a success
+    strictly = ("-o", "APT::Update::Error-Mode=any")  # otherwise it succeeds without a network
     update = ("apt-get", "-qq", *_sandbox(), *_PATIENCE, *strictly, *lists.options, "update")
     try:
         run(Command(update, into, UPDATE_S))
     except ReamError as cause:
-        # Another archive may be broken, or a hook meant for the system's lists: what counts is
-        # whether ours name the package.
+        # Another archive may be broken, or a hook for the system's lists may fail. It only matters
+        # whether our lists name the package.
         if _offer(base, lists) is None:
             raise _unreachable(base, cause) from cause
     return lists
 
 
 def _sources(base: Base) -> str:
-    """A list of sources with the base's suites, from the mirror that this machine uses."""
+    """Return a list of sources with the base's suites, from the mirror that this machine uses."""
     mirror = mirror_of(targets())
     if mirror is None or not KEYRING.is_file():
         raise CannotRunHere(
@@ -170,16 +170,16 @@ def _sources(base: Base) -> str:
 
 
 def targets() -> str:
-    """Apt's own archives, a line each: address, suite and origin."""
+    """Return the archives that apt uses, in lines of address, suite and origin."""
     words = ("apt-get", "indextargets", "--format", "$(REPO_URI) $(RELEASE) $(ORIGIN)")
     return run(Command((*words, "Created-By: Packages"), Path("/"), QUERY_S))
 
 
 def mirror_of(said: str) -> str | None:
-    """The address of Debian's archive among those that `targets` has.
+    """Return the address of Debian's archive from the output of `targets`.
 
-    One of a plain release: updates for security are elsewhere, and have no other suites. The
-    origin is known only of what was fetched before.
+    It is that of a plain release, since the security archive has no other suites. The origin is
+    known only for archives that were fetched before.
     """
     for uri, release, origin in re.findall(r"(?m)^(\S+) (\S+) (\S*)$", said):
         if "-" not in release and origin in ("", _ORIGIN) and uri.rstrip("/").endswith("/debian"):
@@ -198,7 +198,7 @@ def _fetch(offer: Offer, lists: Lists, into: Path, step: Callable[[str], None]) 
 
 
 def _sandbox() -> tuple[str, ...]:
-    # As root apt would download as user _apt, who may not write to a user's cache.
+    # Run by root, apt would download as user _apt, which may not write to a user's cache.
     return ("-o", "APT::Sandbox::User=root")
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Bases: the kernels that can be asked for by their version, a file of kernel/base each."""
+"""Bases: kernels that can be selected by version, each with a file in kernel/base."""
 
 import re
 from dataclasses import dataclass
@@ -13,14 +13,14 @@ from ream.paths import KERNEL_BASE
 from ream.values import Texts, Value, faults, read_toml
 
 LATEST_BASE = "latest"
-"""The newest kernel that the archive offers, whether it has a file or not."""
+"""Name of the newest kernel in the archive, whether or not it has a file."""
 
 _PACKAGE = re.compile(r"linux-source-(\d+(?:\.\d+)+)")
 
 
 @dataclass(frozen=True)
 class Base:
-    """A kernel and where it comes from."""
+    """A kernel and its source."""
 
     name: str
     """The name that --base takes: a version, or `latest`."""
@@ -34,7 +34,7 @@ class Base:
 
 
 class _File(Value):
-    """What a file of kernel/base says."""
+    """The contents of a file of kernel/base."""
 
     package: str
     suites: Texts = ()
@@ -42,7 +42,7 @@ class _File(Value):
 
 
 def base_named(name: str) -> Base:
-    """A base by its version, or `latest`; raises BadUsage if there is none of that name."""
+    """Return a base by its version, or `latest`; raises BadUsage if there is none of that name."""
     if name == LATEST_BASE:
         found = (suite for one in base_names() for suite in _read(one).suites)
         return Base(LATEST_BASE, None, tuple(dict.fromkeys(found)))
@@ -56,7 +56,7 @@ def base_named(name: str) -> Base:
 
 
 def default_base() -> Base:
-    """The base that is meant where none is named."""
+    """Return the base that is used if none is named."""
     return base_named(next(name for name in base_names() if _read(name).default))
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Driving kbuild: the same commands for every variant, whatever the user's environment holds."""
+"""Runs kbuild with the same commands for every variant, independent of the user's environment."""
 
 import functools
 import json
@@ -25,55 +25,55 @@ COMPILE_S = 1200.0
 VERSION_S = 20.0
 
 BUILD = "build"
-"""The build directory, inside the tree: kbuild then writes `..` for the source into every
-command it records, and a clone of the pair is up to date wherever it is put."""
+"""The build directory inside the tree. kbuild then records the source as `..` in every command, so
+that a clone of both is up to date at any path."""
 
 FRAGMENT = "ream.config"
-"""A copy in the build directory: merge_config.sh would split a path at its spaces."""
+"""Name of the fragment's copy in the build directory, as merge_config.sh splits paths at spaces."""
 
 CC = "ream.cc"
-"""In the build directory: what its kernel is compiled with, from its configuration on, if that is
-not gcc. Clones have it, so that no object of one build comes from another compiler."""
+"""File in the build directory that names the compiler, if it is not gcc, which is used from the
+configuration on. Clones copy it, so that all objects of a build are from one compiler."""
 
 GCC = "gcc"
 
 BUILT = "built.json"
-"""Beside a variant's tree: the names of the objects that were built in it."""
+"""File beside a variant's tree with the names of the objects that were built in it."""
 
 _OURS: Mapping[str, str] = {
     "KBUILD_BUILD_TIMESTAMP": "Thu Jan  1 00:00:00 UTC 1970",
     "KBUILD_BUILD_USER": "ream",
     "KBUILD_BUILD_HOST": "ream",
     "KBUILD_BUILD_VERSION": "1",
-    # `make test` must not pass its own options and job server on.
+    # `make test` must not pass on its own options and job server.
     "MAKEFLAGS": "",
     "MAKELEVEL": "",
     "MFLAGS": "",
 }
-"""Environment that makes a build repeatable."""
+"""Environment that makes a build reproducible."""
 
 _NOT_THE_USERS = (
     *("CROSS_COMPILE", "LLVM", "LOCALVERSION", "KBUILD_EXTMOD", "INSTALL_MOD_PATH"),
     *("KCFLAGS", "KAFLAGS", "KCPPFLAGS", "HOSTCFLAGS", "HOSTLDFLAGS", "KBUILD_VERBOSE"),
 )
-"""Set to nothing on make's command line: kbuild would take them from the environment."""
+"""Variables that are emptied on make's command line, as kbuild would use the environment's."""
 
 
 _IF = re.compile(r"\s*# with(?P<out>out)? (?P<name>\w+)$", re.MULTILINE)
-"""At the end of a fragment's line: what a tree must have, or must not, for it to hold."""
+"""Comment at the end of a fragment's line: an option that a tree must have, or must not have."""
 
 GREP_S = 60.0
 
 
 _COMPILES = re.compile(r"  (?:CC|AS)(?: +\[M\])? +(?!/)\S+\.o$")
-"""A line in which kbuild says that it compiles an object now; of its own tools it gives the whole
-path."""
+"""A line in which kbuild reports that it compiles an object. For its own tools, which do not match,
+it prints the absolute path."""
 
 _WOULD_COMPILE = re.compile(r"echo '" + _COMPILES.pattern.removesuffix("$"))
-"""The same in the commands that it would run."""
+"""Matches the same line in the commands of a dry run."""
 
 ARCH = "ream.arch"
-"""In the build directory: the name of the architecture that it is for, if that is not x86-64."""
+"""File in the build directory with the name of the architecture, if it is not x86-64."""
 
 
 def make(
@@ -86,34 +86,34 @@ def make(
     out: str | Path = BUILD,
     target: Target | None = None,
 ) -> Command:
-    """The command that builds targets of a tree in its own build directory, on all our CPUs.
+    """Return the command that builds targets of a tree in its build directory, on all usable CPUs.
 
-    talks: prints a line for each file it makes, as "  CC      mm/mm_init.o".
-    out: another build directory. target: what for, unless the build directory says it.
+    talks: print a line for each file that is made, as "  CC      mm/mm_init.o".
+    out: another build directory. target: the target; None: that of the build directory.
     """
     target = target or arch_built(tree / out).target
     nr_jobs = nr_jobs or len(os.sched_getaffinity(0))
     quiet = () if talks else ("-s",)
     tools = (f"ARCH={target.arch}", f"CC={compiler(target, _chosen(tree / out))}")
     fixed = (*tools, *(f"{name}=" for name in _NOT_THE_USERS))
-    # Of two words for one variable make takes the last.
+    # make uses the last of two values of one variable.
     cross = (f"CROSS_COMPILE={target.cross}",) if target.cross else ()
     module = [Path(one.partition("=")[2]) for one in targets if one.startswith("KBUILD_EXTMOD=")]
     confined = confine.words(tree / out, *module)
     argv = (*confined, "make", *quiet, f"-j{nr_jobs}", f"O={out}", *fixed, *cross, *targets)
-    # What a compiler writes meanwhile lies where it may.
+    # A confined compiler may write temporary files only there.
     own = {"TMPDIR": str(tree / out)} if confined else {}
     return Command(argv, tree, deadline_s, {**_OURS, **store.environment(), **own})
 
 
 def compiler(target: Target = X86_64.target, cc: str = GCC) -> str:
-    """What kbuild is to compile with, through ccache where that is installed."""
+    """Return the compiler for kbuild, through ccache if that is installed."""
     named = f"{target.cross}{cc}"
     return f"{store.PROGRAM} {named}" if store.is_there() else named
 
 
 def _chosen(build: Path) -> str:
-    """What a build directory was configured for."""
+    """Return the compiler that a build directory was configured for."""
     try:
         return (build / CC).read_text(encoding="utf-8")
     except OSError:
@@ -121,7 +121,7 @@ def _chosen(build: Path) -> str:
 
 
 def arch_built(build: Path) -> Arch:
-    """The architecture that a build directory was configured for."""
+    """Return the architecture that a build directory was configured for."""
     try:
         return arch_of((build / ARCH).read_text(encoding="utf-8"))
     except OSError:
@@ -129,7 +129,7 @@ def arch_built(build: Path) -> Arch:
 
 
 def configure(tree: Path) -> tuple[Command, ...]:
-    """The commands that give a tree tinyconfig with build/FRAGMENT merged over it."""
+    """Return the commands that configure a tree: tinyconfig with build/FRAGMENT on top."""
     confined = confine.words(tree)
     merge = (*confined, "sh", "scripts/kconfig/merge_config.sh", "-m", "-O", BUILD)
     return (
@@ -140,7 +140,7 @@ def configure(tree: Path) -> tuple[Command, ...]:
 
 
 def require_whole(tree: Path) -> None:
-    """Raise BadUsage for a tree that lacks what every build needs."""
+    """Raise BadUsage for a tree without files that every build needs."""
     for folder in (f"arch/{arch_built(tree / BUILD).folder}", "include", "init", "scripts"):
         if not (tree / folder).is_dir():
             raise BadUsage(
@@ -150,15 +150,15 @@ def require_whole(tree: Path) -> None:
 
 
 def reconfigure(tree: Path) -> Command:
-    """Give options that are new to a .config their defaults, and drop those that are gone."""
+    """Return the command that updates a .config: new options get defaults, old ones are dropped."""
     return make(tree, ["olddefconfig"], deadline_s=CONFIGURE_S)
 
 
 def suited(fragment: str, tree: Path, arch: Arch = X86_64) -> str:
-    """What a fragment says to a tree: kernels differ in the options that they have.
+    """Return the lines of a fragment that apply to a tree, since kernels have different options.
 
-    A line may end in `# with NAME` or `# without NAME`: it holds where a Kconfig file of the tree
-    has an option of that name, or none has. Those of other architectures do not count.
+    A line that ends in `# with NAME` or `# without NAME` applies if a Kconfig file of the tree has
+    an option of that name, or if none has. Files of other architectures do not count.
     """
     asked = sorted({found["name"] for found in _IF.finditer(fragment)})
     if not asked:
@@ -173,12 +173,12 @@ def suited(fragment: str, tree: Path, arch: Arch = X86_64) -> str:
 
 @functools.cache
 def declared(tree: Path, names: tuple[str, ...], arch: Arch = X86_64) -> frozenset[str]:
-    """Those of the options that Kconfig files of a tree have, as an architecture reads them."""
+    """Return those of the options that Kconfig files of a tree define for an architecture."""
     pattern = rf"^\s*(menu)?config ({'|'.join(names)})$"
     argv = ("grep", "-roE", "--include=Kconfig*", pattern, ".")
     try:
         said = run(Command(argv, tree, GREP_S))
-    except ReamError:  # there is none
+    except ReamError:  # none is defined
         said = ""
     others, own = "./arch/", f"./arch/{arch.folder}/"
     found = (line for line in said.splitlines() if own in line or not line.startswith(others))
@@ -186,9 +186,9 @@ def declared(tree: Path, names: tuple[str, ...], arch: Arch = X86_64) -> frozens
 
 
 def unmet_options(fragment: str, config: str) -> tuple[str, ...]:
-    """What a fragment asks for and a .config does not hold, one line each, in the fragment's words.
+    """Return the fragment's lines that a .config does not satisfy.
 
-    An option asked to be off is off, too, if a dependency of it is: .config does not name it then.
+    An option is also off if a dependency is off; .config does not name it then.
     """
     asked, held = options(fragment), options(config)
     return tuple(
@@ -199,7 +199,7 @@ def unmet_options(fragment: str, config: str) -> tuple[str, ...]:
 
 
 def options(text: str) -> dict[str, str]:
-    """Option names, without CONFIG_, and their values in a fragment or .config; off is "n"."""
+    """Return options, without CONFIG_, and their values in a fragment or .config; off is "n"."""
     found = {}
     for line in _IF.sub("", text).splitlines():
         if match := re.fullmatch(r"CONFIG_(\w+)=(.*)", line.strip()):
@@ -210,7 +210,7 @@ def options(text: str) -> dict[str, str]:
 
 
 def compiler_version(cc: str = GCC, arch: Arch = X86_64) -> str:
-    """The first line of `CC --version`; raises CannotRunHere without a compiler for it."""
+    """Return the first line of `CC --version`; raises CannotRunHere without such a compiler."""
     if cc == GCC:
         cc = arch.tool(cc)
         require(cc)
@@ -223,10 +223,10 @@ def compiler_version(cc: str = GCC, arch: Arch = X86_64) -> str:
 
 
 def plan_objects(variant_tree: Path, targets: Sequence[str]) -> tuple[Command, ...]:
-    """The commands that compile objects of an assembled variant."""
-    # kbuild reaches arch/x86/lib on its own and through arch/x86. Asked for an object of it, 6.12
-    # compiles that on both ways, with parallel jobs into the same file at the same time; one after
-    # the other the proper way, which is the second, has the last word.
+    """Return the commands that compile objects of an assembled variant."""
+    # kbuild reaches arch/x86/lib directly and through arch/x86. For an object of it, 6.12 compiles
+    # in both ways, with parallel jobs into the same file at the same time. One after the other,
+    # the second way, which is the proper one, decides.
     folder = arch_built(variant_tree / BUILD).reached_twice
     twice = [target for target in targets if folder and target.startswith(folder)]
     once = [target for target in targets if target not in twice]
@@ -241,10 +241,10 @@ def plan_objects(variant_tree: Path, targets: Sequence[str]) -> tuple[Command, .
 def build_objects(
     variant_tree: Path, targets: Sequence[str], *, step: Step, named: str = "parts of a kernel"
 ) -> dict[str, Path]:
-    """Build objects of an assembled variant; "mm/mm_init.o" -> where it is.
+    """Build objects of an assembled variant; return their paths by name, as "mm/mm_init.o".
 
-    named: what they are, for people, as in "6.12.117 for fork". What was built before is not built
-    again: the tree never changes after `assemble`.
+    named: a description for messages, as "6.12.117 for fork". Objects that were built before are
+    not built again, since the tree never changes after `assemble`.
     Raises ReamError with the compiler's first error, CannotRunHere if the disk is full.
     """
     objects = {target: variant_tree / BUILD / target for target in targets}
@@ -263,7 +263,7 @@ def build_objects(
 
 
 def _make(command: Command, done: Callable[[], None]) -> None:
-    """Run make; done() follows each object that it compiles."""
+    """Run make; done() is called for each object that it compiles."""
     with closing(stream(command)) as lines:
         for line in lines:
             if _COMPILES.match(line):
@@ -271,10 +271,10 @@ def _make(command: Command, done: Callable[[], None]) -> None:
 
 
 def _nr_objects(plan: Sequence[Command], targets: Iterable[Path]) -> int | None:
-    """How many objects a plan compiles; None if the tree has others of all of them.
+    """Return how many objects a plan compiles; None if that is not known.
 
-    Those were cloned, and make finds out which are too old: to ask it first would take as long as
-    to compile few of them again. None, too, if it cannot say: the build itself tells why.
+    If all objects exist, they were cloned, and a dry run that finds outdated ones would take as
+    long as compiling these. It is not known either if a dry run fails; the build then fails, too.
     """
     if all(path.exists() for path in targets):
         return None

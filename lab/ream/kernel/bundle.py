@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Commits of a git tree or of a bundle as series, as git format-patch makes patches of them."""
+"""Turns commits of a git tree or of a bundle into series, by git format-patch."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -11,15 +11,15 @@ from ream.counted import counted
 from ream.errors import BadUsage, ReamError
 
 GIT_S = 300.0
-"""Of one git command; the bundle of a whole history is large."""
+"""Time limit of one git command; the bundle of a whole history is large."""
 
 MOST_COMMITS = 1000
-"""No series is that long: its bundle was made of too much."""
+"""The most commits of a series. A bundle with more has too much history."""
 
 LARGEST_HEADER = 1 << 20
 
 _TRUNKS = ("origin/HEAD", "origin/master", "origin/main", "master", "main")
-"""Where a branch may begin that has no upstream; another such place is a release."""
+"""Refs from which a branch without an upstream may start; it may also start from a release."""
 
 _FIRST_LINE = re.compile(rb"# v[23] git bundle\n")
 
@@ -28,28 +28,28 @@ _SHORT = 12
 
 @dataclass(frozen=True)
 class _Header:
-    """What a bundle says of itself."""
+    """The header of a bundle."""
 
     wanted: Mapping[str, str]
-    """Commits that it continues from, which are not in it, with their subjects."""
+    """Prerequisite commits, which are not in the bundle, with their subjects."""
     tips: Mapping[str, str]
-    """Branches and tags by commit; the first, if a commit has several names."""
+    """Branches and tags by commit; only the first if a commit has several names."""
 
 
 @dataclass(frozen=True)
 class Line:
-    """Ids of commits of a git tree: the one before a series, and the last one of it."""
+    """Commit ids in a git tree: the commit before a series, and its last commit."""
 
     base: str
     tip: str
 
 
 def line_of(words: str, repository: Path) -> Line | None:
-    """The commits that words mean in a git tree; None if they mean none.
+    """Return the commits that words name in a git tree; None if they name none.
 
-    A..B and A...B: those of B that A lacks. A branch or HEAD: those since its upstream; where it
-    has none, since the nearest of the trunk and a release. Anything else is one commit.
-    Raises BadUsage if nobody knows where a branch begins.
+    A..B and A...B: those of B that A lacks. A branch or HEAD: those since its upstream or, without
+    one, since the nearest of the trunk and a release. Anything else is one commit.
+    Raises BadUsage if the start of a branch is not known.
     """
     start, dots, end = words.partition("..")
     tip = _commit(repository, end.removeprefix(".") or "HEAD" if dots else words)
@@ -77,10 +77,10 @@ def is_bundle(file: Path) -> bool:
 def unbundle(bundle: Path, room: Path, repository: Path | None) -> list[Path]:
     """Write the bundle's commits as files of git format-patch, in order.
 
-    room: an empty folder for them, and for a repository of ours. repository: a git tree that may
-    have the commits which the bundle continues from. A bundle that has all begins with a whole
-    tree, which is no patch; the series is what follows it.
-    Raises BadUsage if there is no such repository, or if the commits are no straight line.
+    room: an empty folder for the files and a temporary repository. repository: a git tree that may
+    have the bundle's prerequisites. A bundle without prerequisites begins with a root commit, which
+    is no patch; the series is what follows it.
+    Raises BadUsage if the prerequisites are missing, or if the history is not linear.
     """
     require("git")
     header = _header(bundle)
@@ -106,7 +106,7 @@ def unbundle(bundle: Path, room: Path, repository: Path | None) -> list[Path]:
 
 
 class _Git:
-    """A repository of ours, which borrows another's objects and obeys nobody's configuration."""
+    """A temporary repository that borrows another's objects and ignores all configuration."""
 
     def __init__(self, place: Path, objects: str | None) -> None:
         place.mkdir()
@@ -169,13 +169,13 @@ def _formatted(git: _Git, room: Path, named: str, commits: Sequence[str]) -> lis
 
 
 def _start_of(words: str, tip: str, repository: Path) -> str | None:
-    """What a branch has begun at, or the parent of a commit; None if it is not known."""
+    """Return the start of a branch, or the parent of a commit; None if it is not known."""
     name = _asked(repository, "rev-parse", "--symbolic-full-name", words) or ""
     if words not in ("HEAD", "@") and not name.startswith(("refs/heads/", "refs/remotes/")):
         return f"{tip}^"
     upstream = _asked(repository, "rev-parse", "--abbrev-ref", f"{words}@{{upstream}}") or ""
     if upstream and upstream.partition("/")[2] != name.removeprefix("refs/heads/"):
-        return upstream  # else it is where the branch is pushed to
+        return upstream  # otherwise the branch is only pushed there
     release = _asked(repository, "describe", "--tags", "--abbrev=0", "--match=v[0-9]*.[0-9]*", tip)
     places = [_asked(repository, "merge-base", one, tip) for one in (*_TRUNKS, release or tip)]
     known = [place for place in places if place and place != tip]
@@ -188,7 +188,7 @@ def _commit(repository: Path, name: str) -> str | None:
 
 
 def _asked(repository: Path, *words: str) -> str | None:
-    """What git says in a git tree; None if it fails."""
+    """Return the output of git in a git tree; None if it fails."""
     require("git")
     code, said, _ = finished(Command(("git", *words), repository, GIT_S))
     return None if code else said.strip()

@@ -2,8 +2,8 @@
 """A cache whose entries appear whole or not at all, however a run ends.
 
 An entry is a directory, `<kind>/<key>`, that is made under a temporary name beside its place,
-written to disk, and renamed. `<kind>/<key>.lock` is held meanwhile, so two runs that want the
-same entry make it once. What a killed run left is recognised by a lock that nobody holds.
+synced to disk, and renamed. `<kind>/<key>.lock` is locked meanwhile, so that two runs which need
+the same entry make it once. Leftovers of a killed run are recognised by their unlocked lock file.
 """
 
 import errno
@@ -24,27 +24,27 @@ from ream.command import Command, run
 from ream.errors import CannotRunHere
 
 LAYOUT = 1
-"""Raised when what an entry holds changes its form; older entries are then made again."""
+"""Version of the layout of entries. If it is increased, older entries are made again."""
 
 STAMP = "stamp.json"
 PARTIAL = ".partial-"
 
 UNUSED_DAYS = 30
-"""What no run has wanted for so long is removed."""
+"""Days without use after which an entry is removed."""
 SPARE_BYTES = 5 * 10**9
-"""What a disk should have left: with less of it, entries go sooner."""
+"""Free disk space below which entries are removed sooner."""
 SOONEST_S = 3600.0
-"""An entry that was used within this time stays, however full the disk is."""
+"""Time since its last use within which an entry is kept, however full the disk is."""
 MOST_AT_ONCE = 2
-"""So many entries go before another is made: each is a tree of many files, which takes seconds."""
+"""The most entries removed before one is made, as removing a tree of many files takes seconds."""
 
 Step = Callable[[str], None]
-"""Told what is being done now, one line each time."""
+"""Is called with a line on what is being done."""
 
 
 @contextmanager
 def locked(entry: Path, step: Step) -> Iterator[None]:
-    """Hold an entry's lock; waits for another run, which keeps it no longer than it lives."""
+    """Hold an entry's lock. Waits for another run that holds it, whose end releases it."""
     entry.parent.mkdir(parents=True, exist_ok=True)
     with _lock_file(entry).open("a") as handle:
         try:
@@ -59,8 +59,8 @@ def locked(entry: Path, step: Step) -> Iterator[None]:
 def appearing(entry: Path, stamp: Callable[[], Mapping[str, object]]) -> Iterator[Path]:
     """Yield a new temporary directory that becomes `entry` if the block ends well.
 
-    stamp: asked last, for what to say about the entry. The caller holds the entry's lock.
-    If the block fails, nothing stays; an older entry of that name is replaced only at the end.
+    stamp: called last; returns the data to store about the entry. The caller holds its lock.
+    If the block fails, nothing is left; an older entry of that name is replaced only at the end.
     """
     partial = _temporary(entry)
     try:
@@ -76,7 +76,7 @@ def appearing(entry: Path, stamp: Callable[[], Mapping[str, object]]) -> Iterato
 
 @contextmanager
 def workroom(entry: Path) -> Iterator[Path]:
-    """A temporary directory under an entry's lock, which the caller holds; gone afterwards."""
+    """Yield a temporary directory for an entry whose lock the caller holds; removes it later."""
     try:
         yield _temporary(entry)
     finally:
@@ -85,9 +85,9 @@ def workroom(entry: Path) -> Iterator[Path]:
 
 @contextmanager
 def scratch(entry: Path, step: Step) -> Iterator[Path]:
-    """A directory that only this process uses, gone afterwards; sweeps away what others left.
+    """Yield a temporary directory for this process; also remove those of dead processes.
 
-    In the cache rather than in TMPDIR: there is room, and programs made there may run.
+    It is in the cache, not in TMPDIR, because there is room and programs may be executed there.
     """
     with locked(entry, step):
         sweep(entry.parent, step)
@@ -100,13 +100,13 @@ def scratch(entry: Path, step: Step) -> Iterator[Path]:
 
 @contextmanager
 def room(cache: Path, step: Step) -> Iterator[Path]:
-    """A new directory for what one command builds and runs; as scratch()."""
+    """Yield a temporary directory for the builds and runs of one command, as scratch() does."""
     with scratch(cache / "run" / secrets.token_hex(8), step) as place:
         yield place
 
 
 def stamp_of(entry: Path) -> dict[str, Any] | None:
-    """What was said of a whole entry of the present layout, or None if there is none."""
+    """Return the data stored about a whole entry of the current layout; None if there is none."""
     try:
         stamp = json.loads((entry / STAMP).read_text())
     except (OSError, ValueError):
@@ -115,12 +115,12 @@ def stamp_of(entry: Path) -> dict[str, Any] | None:
 
 
 def touch(entry: Path) -> None:
-    """Note that an entry was used now; `prune` goes by it."""
+    """Record that an entry was used now, for `prune`."""
     os.utime(entry / STAMP)
 
 
 def sweep(kind: Path, step: Step) -> None:
-    """Remove what dead runs left beside the entries of one kind."""
+    """Remove leftovers of dead runs beside the entries of one kind."""
     for leftover in kind.glob(f"*{PARTIAL}*"):
         entry = leftover.with_name(leftover.name.partition(PARTIAL)[0])
         with _lock_file(entry).open("a") as handle, suppress(BlockingIOError):
@@ -130,12 +130,12 @@ def sweep(kind: Path, step: Step) -> None:
 
 
 def long_ago() -> float:
-    """When an entry must have been used last to be removed, in seconds since the epoch."""
+    """Return the time before which an unused entry is removed, in seconds since the epoch."""
     return time.time() - UNUSED_DAYS * 86400
 
 
 def prune(kind: Path, *, unused_since: float) -> None:
-    """Remove entries last used before a time (seconds since the epoch) that no run holds."""
+    """Remove entries last used before a time (seconds since the epoch) and not locked by a run."""
     for stamp in _stamps(kind):
         _prune_one(stamp, unused_since)
 
@@ -162,7 +162,7 @@ def need_space(cache: Path, nr_bytes: int, purpose: str) -> None:
 
 @contextmanager
 def disk_faults(cache: Path, purpose: str) -> Iterator[None]:
-    """Turn what the disk may answer, full or not writable, into one line for the user."""
+    """Turn errors of a full or read-only disk into CannotRunHere with a line for the user."""
     try:
         yield
     except OSError as cause:
@@ -173,7 +173,7 @@ def disk_faults(cache: Path, purpose: str) -> Iterator[None]:
 
 
 def disk_full(cache: Path, purpose: str) -> CannotRunHere:
-    """The error for a disk that filled up meanwhile; made before what is half made goes."""
+    """Return the error for a full disk; call it before partial files are removed."""
     status = os.statvfs(cache)
     no_files = "; no room for more files" if status.f_files and not status.f_favail else ""
     return CannotRunHere(
@@ -183,14 +183,14 @@ def disk_full(cache: Path, purpose: str) -> CannotRunHere:
 
 
 def _stamps(kind: Path) -> Iterator[Path]:
-    """The stamps of whole entries: a lock beside one that is being made would never go."""
+    """Yield the stamps of whole entries; locking an unfinished one would leave its lock file."""
     return (one for one in kind.glob(f"*/{STAMP}") if PARTIAL not in one.parent.name)
 
 
 def _last_used(stamp: Path) -> float:
     try:
         return stamp.stat().st_mtime
-    except OSError:  # another run has just removed it
+    except OSError:  # another run removed it meanwhile
         return math.inf
 
 
@@ -198,7 +198,7 @@ def _prune_one(stamp: Path, unused_since: float) -> None:
     with _lock_file(stamp.parent).open("a") as handle, suppress(BlockingIOError, OSError):
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         if stamp.stat().st_mtime < unused_since:
-            stamp.unlink()  # first: a half-removed entry has no stamp
+            stamp.unlink()  # first, so that a half-removed entry has no stamp
             _remove(stamp.parent)
 
 
@@ -211,8 +211,8 @@ def _lock_file(entry: Path) -> Path:
 
 
 def _remove(directory: Path) -> None:
-    # A child that outlived its killed run may still write here: what stays, stays until the
-    # next sweep, and is never taken for an entry.
+    # A child that outlived its killed run may still write here. Remaining files are removed by
+    # the next sweep, and are never used as an entry.
     if directory.is_dir():
         shutil.rmtree(directory, ignore_errors=True)
     else:
@@ -225,7 +225,7 @@ def _remove_leftovers(entry: Path) -> None:
 
 
 def _write_to_disk(directory: Path) -> None:
-    """Without it a power cut may keep the rename and lose the contents of files."""
+    """Sync a directory, as a power cut may otherwise keep the rename and lose files' contents."""
     run(Command(("sync", "--file-system", str(directory)), directory, deadline_s=600))
 
 

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Makefiles of a series are anybody's code, too: kbuild has no network, and writes where it builds.
+"""Confines kbuild, since Makefiles of a series are not trusted: no network, writes only to builds.
 
-native/confine/confine.c says how. It may read what its user may, and change the mode and the time
-stamps of the user's files, which Landlock does not see; it signals nobody. Without Landlock, which
-is in Linux 5.13 and later, it may write what its user may, too.
+native/confine/confine.c documents how. kbuild may read what its user may, and may change mode and
+time stamps of the user's files, which Landlock does not control. It may not signal other processes.
+Without Landlock (Linux 5.13 and later) it may also write what its user may.
 """
 
 import functools
@@ -24,7 +24,7 @@ COMPILE_S = 60.0
 DIGITS = 16
 
 MOST_CPU_S = 3600
-"""Of one process of a build."""
+"""The most CPU seconds for one process of a build."""
 
 _CONFINED = ContextVar("confined", default=True)
 
@@ -33,7 +33,7 @@ TERMINAL = (Path("/dev/null"), Path("/dev/tty"))
 
 @contextmanager
 def building(*, confined: bool) -> Iterator[None]:
-    """As long as the block kbuild is confined, or may do all that its user may."""
+    """Within the block, run kbuild confined, or with all rights of the user."""
     token = _CONFINED.set(confined)
     try:
         yield
@@ -42,7 +42,7 @@ def building(*, confined: bool) -> Iterator[None]:
 
 
 def words(*writes: Path) -> tuple[str, ...]:
-    """The words before make, which then writes below these folders alone; none if unconfined."""
+    """Return the command line before make that restricts writes to these folders; may be empty."""
     if not _CONFINED.get():
         return ()
     places = [*writes, *([store.place()] if store.is_there() else [])]
@@ -53,20 +53,20 @@ def words(*writes: Path) -> tuple[str, ...]:
 
 
 def limited_memory() -> tuple[str, ...]:
-    """The words that give each process no more memory than the machine has."""
+    """Return the options that limit the memory of each process to that of the machine."""
     memory_bytes = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     return ("--memory", str(memory_bytes))
 
 
 def compiled(program: Path) -> Path:
-    """Compile what confines; raises ReamError with the compiler's first error."""
+    """Compile the confining program; raises ReamError with the compiler's first error."""
     run(Command(("gcc", *FLAGS, str(SOURCE), "-o", str(program)), program.parent, COMPILE_S))
     return program
 
 
 @functools.cache
 def _program() -> Path:
-    """The same, in the cache; compiled anew where the source is another."""
+    """Return the confining program from the cache; compile it if its source changed."""
     place = cache_dir() / "confine"
     program = place / hashlib.sha256(SOURCE.read_bytes()).hexdigest()[:DIGITS]
     if not program.exists():

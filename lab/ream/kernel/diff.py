@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What a patch changes: its hunks, and the part of it that git apply reads."""
+"""Reads patches: their hunks, and the part that git apply reads."""
 
 import re
 from collections.abc import Iterator
@@ -16,34 +16,34 @@ _TOP = re.compile(
     r"|lib|mm|net|rust|samples|scripts|security|sound|tools|usr|virt"
     r"|COPYING|CREDITS|Kbuild|Kconfig|MAINTAINERS|Makefile|README"
 )
-"""What is at the top of a kernel source."""
+"""Names at the top level of a kernel source."""
 
 _KEPT = (".orig", ".old", ".bak", "~")
-"""How a file is called that an editor or a person has kept to compare with."""
+"""Suffixes of original files that were saved for a comparison."""
 
 _EXTENDED = ("old mode", "new mode", "deleted file", "new file", "copy", "rename")
-"""The words of git's extended header that change something: `index` and `similarity` do not."""
+"""Lines of git's extended header that have an effect, unlike `index` and `similarity`."""
 
 
 @dataclass(frozen=True)
 class Hunk:
-    """Where one hunk of a patch belongs."""
+    """The place of one hunk of a patch."""
 
     file: str
-    """The file it changes, without the first part of its path; for a new file its new name."""
+    """The changed file, without the first part of its path; for a new file its new name."""
     number: int
     """The hunk's number in its file, from 1."""
     old_start: int
-    """The line at which its author saw it, from 1; 0 for a new file."""
+    """The line in the original file, from 1; 0 for a new file."""
     header: str
-    """The header line, from the first @@ on."""
+    """The header line, from the first @@."""
 
 
 def rooted(body: bytes) -> bytes:
-    """The same patch with a/ and b/ before what is at the top of a kernel, as git writes it.
+    """Return the patch with the prefixes a/ and b/ that git writes before paths.
 
-    `git diff --no-prefix` and `diff -u x.c.orig x.c` write nothing before it, others the
-    names of folders. Paths in which nothing is that a kernel has at its top stay as they are.
+    `git diff --no-prefix` and `diff -u x.c.orig x.c` write no prefix, other tools write names of
+    folders. Paths without a top level name of a kernel are not changed.
     """
     lines, made = _lines(body), list[str]()
     for line in lines:
@@ -62,18 +62,18 @@ def rooted(body: bytes) -> bytes:
 
 
 def starts_at_top(file: str) -> bool:
-    """Whether a path begins with what is at the top of a kernel source."""
+    """Whether a path begins with a top level name of a kernel source."""
     return _TOP.fullmatch(file.partition("/")[0]) is not None
 
 
 def _name_and_time(line: str) -> tuple[str, str]:
-    """The name in a "--- " or "+++ " line, and what follows it."""
+    """Return the name in a "--- " or "+++ " line, and the text after it."""
     name, tab, time = line[4:].partition("\t")
     return name, tab + time
 
 
 def _below_top(old: str, new: str) -> tuple[str, str]:
-    """The old and the new name of a file, with a/ and b/ before what a kernel has."""
+    """Return the old and the new name of a file with a/ and b/ before its path in the kernel."""
     parts = [name.split("/") for name in (old, new) if name != "/dev/null"]
     depths = range(min(map(len, parts), default=0))
     depth = next((at for at in depths if all(_TOP.fullmatch(one[at]) for one in parts)), None)
@@ -92,14 +92,14 @@ def _below_top(old: str, new: str) -> tuple[str, str]:
 
 
 def holds_diff(body: bytes) -> bool:
-    """Whether there is a diff in a text, not one quoted in an answer."""
+    """Whether a text contains a diff that is not quoted."""
     return _DIFF.search(body) is not None
 
 
 def hunks(body: bytes) -> tuple[Hunk, ...]:
-    """Every hunk of a patch, in its order.
+    """Return the hunks of a patch in order.
 
-    The lengths in @@ lines are obeyed: a removed line may itself read "--- a/file".
+    The lengths in @@ lines are used, because a removed line may itself read "--- a/file".
     """
     found: list[Hunk] = []
     old = new = ""
@@ -126,15 +126,15 @@ def is_difference(body: bytes, name: str) -> bool:
 
 
 def message_of(body: bytes) -> bytes:
-    """What stands before the diff in a patch."""
+    """Return the text before the diff in a patch."""
     return body[: found.start()] if (found := _DIFF.search(body)) else body
 
 
 def changed(body: bytes, difference: bytes) -> bytes:
-    """A text as a unified diff changes it.
+    """Apply a unified diff to a text.
 
-    A hunk belongs at the line that it names or, if its lines are not there, at the only other
-    place where they are. Raises ValueError with the header of the first that fits nowhere.
+    A hunk is applied at its line or, if it does not match there, at the only other place where it
+    matches. Raises ValueError with the header of the first hunk that does not match.
     """
     old, made, at = [*_lines(body)], list[str](), 0
     lines = _lines(difference)
@@ -144,7 +144,7 @@ def changed(body: bytes, difference: bytes) -> bytes:
         inside = [(one[:1] or " ", one[1:]) for one in _hunk_lines(lines, match)]
         before, after = ([one for kind, one in inside if kind in (" ", sign)] for sign in "-+")
         fits = [n for n in range(at, len(old) + 1) if old[n : n + len(before)] == before]
-        # A hunk that only adds names the line before it.
+        # A hunk that only adds lines gives the line before them.
         if (place := int(match[1]) - bool(before)) not in fits:
             if len(fits) != 1:
                 raise ValueError(match[0])
@@ -155,17 +155,17 @@ def changed(body: bytes, difference: bytes) -> bytes:
 
 
 def changed_files(body: bytes) -> frozenset[str]:
-    """The files a patch changes, adds, removes or renames, without the first part of the path."""
+    """Return files that a patch changes, adds, removes or renames, without paths' first part."""
     text = body.decode("utf-8", errors="replace")
     git = re.findall(r"(?m)^diff --git a/(.+) b/(.+)$", text)
     return frozenset(name for pair in git for name in pair) | {hunk.file for hunk in hunks(body)}
 
 
 def essence(body: bytes) -> bytes:
-    """The diff alone: two patches that do the same to the same lines have the same.
+    """Return only the diff, which is equal for patches that change the same lines in the same way.
 
-    Left out: the mail round it, the names of blobs, times of files, the function named behind
-    a hunk's line numbers, and git's signature. The whole body where it holds no diff.
+    It has no mail text, blob names, file times, function names after hunks' line numbers, or git
+    signature. If the body has no diff, it is returned whole.
     """
     kept = [line.encode(errors="surrogateescape") for line in _diff_lines(body)]
     return b"\n".join(kept) if kept else body
@@ -183,7 +183,7 @@ def _diff_lines(body: bytes) -> Iterator[str]:
             in_binary = line != "-- "
             yield from [line] if in_binary and line else []
         elif before.startswith("--- ") and line.startswith("+++ "):
-            # Both begin alike, so that the order of names is kept.
+            # Both begin with the same text, so that the order of names is kept.
             yield f"--- {_path(before)}"
             yield f"+++ {_path(line)}"
         elif match := _HUNK.match(line):
@@ -203,13 +203,13 @@ def _lines(body: bytes) -> Iterator[str]:
 
 
 def _path(line: str) -> str:
-    """The path in a "--- a/mm/mm_init.c" line, without its first part; /dev/null stays."""
+    """Return the path in a "--- a/mm/mm_init.c" line without its first part; keep /dev/null."""
     name = line[4:].partition("\t")[0].strip().strip('"')
     return name if name == "/dev/null" else name.partition("/")[2]
 
 
 def _hunk_lines(lines: Iterator[str], header: re.Match[str]) -> Iterator[str]:
-    """Consume as many lines as a hunk's header says it has; some programs empty blank ones."""
+    """Consume the lines of a hunk by its header's counts; some programs strip blank lines."""
     nr_old, nr_new = int(header[2] or 1), int(header[3] or 1)
     while nr_old > 0 or nr_new > 0:
         line = next(lines, None)

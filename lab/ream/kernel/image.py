@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Whole kernels for a guest: what of a variant boots, its modules, and ours built against it."""
+"""Builds whole kernels for guests: the image of a variant, its modules, and ream's modules."""
 
 import hashlib
 import json
@@ -24,8 +24,7 @@ from ream.paths import MARKS
 from ream.progress import Reporter
 
 IMAGE_BYTES = 400_000_000
-"""What a variant takes with a whole kernel built in it: 0.2 GB, and twice as much with the
-instruments of vm-debug.config."""
+"""Disk space of a variant with a whole kernel: 0.2 GB, or twice as much with vm-debug.config."""
 
 MODULE_BYTES = 10_000_000
 
@@ -34,38 +33,37 @@ MODULE_S = 300.0
 SYNC_S = 600.0
 
 COLD_FILES = 1500
-"""Files that kbuild makes for a kernel of vm.config, until a build has told us."""
+"""Estimate of the files that kbuild makes for a kernel of vm.config, before the first build."""
 
 GROWN_FILES = 60
-"""The same for one that begins with what the variant without patches has, if no patch changes a
-header."""
+"""Estimate for a kernel that starts from the build without patches, if no header changes."""
 
 Kind = Literal["cold", "headers", "sources"]
-"""How much a build has to make: all; much, since patches change headers; or little."""
+"""Extent of a build: all; much, since patches change headers; or little."""
 
 _MAKES = re.compile(r"  [A-Z][A-Z0-9_]*(?: +\[M\])? +(\S+)")
-"""A line in which kbuild says which file it makes now."""
+"""A line in which kbuild reports the file that it makes."""
 
 
 @dataclass(frozen=True)
 class Image:
-    """A kernel to boot. Its files are the cache's: read them, do not write."""
+    """A bootable kernel. Its files are in the cache and must not be written."""
 
     tree: Path
     """The source, patched; its build directory is `tree / BUILD`."""
     bootable: Path
     config: Path
     modules: Mapping[str, Path]
-    """The kernel's own and ours, by the name that the kernel knows them by: "test_hmm"."""
+    """The kernel's and ream's modules by their name in the kernel, as "test_hmm"."""
 
     @property
     def arch(self) -> Arch:
-        """The architecture that it is for."""
+        """The architecture of the kernel."""
         return arch_built(self.tree / BUILD)
 
     @property
     def vmlinux(self) -> Path:
-        """The kernel as it was linked, with its symbols."""
+        """The linked kernel with its symbols."""
         return self.tree / BUILD / "vmlinux"
 
     @property
@@ -83,12 +81,12 @@ def build_image(
     modules: Sequence[Path],
     reporter: Reporter,
 ) -> Image:
-    """A kernel of a variant, from the cache or built now; the second time it takes no time.
+    """Return a variant's kernel from the cache; build it if it is not there.
 
-    fragments: as in `assemble`.
+    fragments: see `assemble`.
     modules: folders of kernel/modules/, each with a Kbuild file; built outside of the tree, so
-        that changing one leaves the kernel as it is.
-    Build the variant without patches first: others then begin with what that has.
+        that changing one does not change the kernel.
+    Build the variant without patches first, so that others can start from its build.
     Raises what `assemble` raises, and ReamError with the compiler's first error.
     """
     place = assemble(
@@ -115,13 +113,13 @@ def build_image(
 
 
 def plan_kernel(place: Path) -> Command:
-    """The command that builds all of an assembled variant that a guest needs."""
+    """Return the command that builds all parts of an assembled variant that a guest needs."""
     image = arch_built(place / BUILD).image
     return make(place, [image, "modules"], deadline_s=KERNEL_S, talks=True)
 
 
 def _built_whole(entry: Path, patches: Sequence[Patch], reporter: Reporter) -> dict[str, Any]:
-    """Build a variant's kernel if that was not done; return what its marker says."""
+    """Build a variant's kernel if necessary; return the contents of its marker."""
     with locked(entry, reporter.step):
         marker = _marker(entry)
         if marker is not None:
@@ -141,7 +139,7 @@ def _built_whole(entry: Path, patches: Sequence[Patch], reporter: Reporter) -> d
             "files": nr_files,
             "modules": _kernel_modules(place / BUILD),
         }
-        # Without it a power cut may keep the marker and lose what it stands for.
+        # Otherwise a power cut may keep the marker and lose the build.
         run(Command(("sync", "--file-system", str(place)), place, SYNC_S))
         (entry / WHOLE).write_text(json.dumps(marker, indent=1))
         (entry / BUILDING).unlink()
@@ -149,7 +147,7 @@ def _built_whole(entry: Path, patches: Sequence[Patch], reporter: Reporter) -> d
 
 
 def _make(command: Command, usual: int, doing: str, reporter: Reporter) -> int:
-    """Run make, showing how far it is; the number of files it made."""
+    """Run make and show its progress; return the number of files that it made."""
     nr_files = 0
     with reporter.measuring(usual) as advance, closing(stream(command)) as lines:
         for line in lines:
@@ -168,7 +166,7 @@ def _marker(entry: Path) -> dict[str, Any] | None:
 
 
 def _kind(place: Path, patches: Sequence[Patch]) -> Kind:
-    # If the variant without patches was whole, it was cloned, and its vmlinux is here.
+    # If the variant without patches was built, it was cloned, and its vmlinux is here.
     if not (place / BUILD / "vmlinux").exists():
         return "cold"
     changed = (name for patch in patches for name in files(patch))
@@ -176,7 +174,7 @@ def _kind(place: Path, patches: Sequence[Patch]) -> Kind:
 
 
 def _usual_files(variants: Path, config: str, kind: Kind) -> int:
-    """How many files such a build made the last time, or a guess."""
+    """Return how many files such a build made the last time, or an estimate."""
     usual, last = (GROWN_FILES if kind == "sources" else COLD_FILES), 0.0
     for path in variants.glob(f"*/{WHOLE}"):
         marker = _marker(path.parent)
@@ -188,7 +186,7 @@ def _usual_files(variants: Path, config: str, kind: Kind) -> int:
 
 
 def _kernel_modules(build: Path) -> dict[str, str]:
-    """The modules of a built kernel, by name; paths in its build directory."""
+    """Return the modules of a built kernel by name, as paths in its build directory."""
     listed = (build / "modules.order").read_text(encoding="utf-8").split()
     return {_module_name(Path(name)): str(Path(name).with_suffix(".ko")) for name in listed}
 
@@ -201,17 +199,17 @@ def _module_name(path: Path) -> str:
 
 
 def plan_module(place: Path, folder: Path) -> Command:
-    """The command that builds the modules of a folder against a kernel that is built."""
-    # Last, since kbuild's M= would give way to the empty KBUILD_EXTMOD= of every command.
+    """Return the command that builds the modules of a folder against a built kernel."""
+    # It is last, since the empty KBUILD_EXTMOD= in every command would override kbuild's M=.
     return make(place, ["modules", f"KBUILD_EXTMOD={folder}"], deadline_s=MODULE_S)
 
 
 def _built_module(entry: Path, folder: Path, kind: Path, reporter: Reporter) -> dict[str, Path]:
-    """The modules of one folder, by name, built for the kernel in `entry`."""
+    """Build the modules of one folder for the kernel in `entry`; return them by name."""
     sources = sorted(path for path in folder.iterdir() if _is_source(path))
     if not sources:
         raise ReamError(f"{folder}: no module: it has neither a Kbuild file nor sources")
-    sources.append(MARKS)  # which modules include as if it were theirs
+    sources.append(MARKS)  # modules include it as one of their own files
     content = hashlib.sha256(f"{entry.name} {folder.name}\n".encode())
     for path in sources:
         content.update(f"{path.name} {path.stat().st_size}\n".encode() + path.read_bytes())

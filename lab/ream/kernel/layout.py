@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""How a kernel's compiler lays out the structures of memory management, and what differs.
+"""Reads the layout of memory management structures in a kernel, and compares two kernels.
 
-Read from the debugging information of kernel/reach/layout.c, compiled in the kernel's own tree.
+The layout is in the debugging information of kernel/reach/layout.c, compiled in the kernel's tree.
 """
 
 from collections.abc import Iterator, Mapping
@@ -15,10 +15,10 @@ STRUCTURES = (
     *("page", "folio", "ptdesc", "vm_area_struct", "mm_struct", "anon_vma", "zone"),
     *("pglist_data", "mem_section", "mmu_gather"),
 )
-"""Those that kernel/reach/layout.c refers to."""
+"""Structures that kernel/reach/layout.c refers to."""
 
 MOST_NAMED = 3
-"""Members of a structure in one line."""
+"""The most members of a structure in one line."""
 
 _BITS = 8
 _AGGREGATES = ("DW_TAG_structure_type", "DW_TAG_union_type")
@@ -26,22 +26,22 @@ _SAME_SIZE = (
     *("DW_TAG_typedef", "DW_TAG_const_type", "DW_TAG_volatile_type"),
     *("DW_TAG_restrict_type", "DW_TAG_atomic_type"),
 )
-"""Types that are as large as the type that they are of."""
+"""DWARF tags of types with the size of the type that they refer to."""
 
 
 @dataclass(frozen=True)
 class Structure:
-    """One structure: its size in bytes, and of each member the offset and the size in bits."""
+    """A structure: its size in bytes, and the offset and size of each member in bits."""
 
     nr_bytes: int
     members: Mapping[str, tuple[int, int]] = field(default_factory=dict)
-    """Members of unnamed structures and unions are those of the structure that holds them."""
+    """Offset and size in bits by member. Members of unnamed structures and unions are included."""
 
 
 def layouts(path: Path) -> dict[str, Structure]:
-    """Of an object with debugging information, the structures in STRUCTURES that it describes.
+    """Return the structures in STRUCTURES that an object's debugging information describes.
 
-    Raises ELFError for what is no ELF file.
+    Raises ELFError if the file is no ELF file.
     """
     with path.open("rb") as file:
         found: dict[str, Structure] = {}
@@ -57,7 +57,7 @@ def layouts(path: Path) -> dict[str, Structure]:
 def layout_changes(
     before: Mapping[str, Structure], after: Mapping[str, Structure]
 ) -> tuple[str, ...]:
-    """A line for each structure that two kernels lay out differently."""
+    """Return a line for each structure whose layout differs between two kernels."""
     return tuple(
         f"struct {name} {what}"
         for name in STRUCTURES
@@ -112,7 +112,7 @@ def _size_bits(member: DIE, kind: DIE) -> int:
 
 
 def _nr_bytes(kind: DIE) -> int:
-    """The size of a type; 0 of an array without an end, and of what has none."""
+    """Return the size of a type; 0 for a flexible array and for types without a size."""
     if "DW_AT_byte_size" in kind.attributes:
         return _number(kind, "byte_size")
     if "DW_AT_type" not in kind.attributes:

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Mails with patches: how one is read, and which mails of a mailbox are the series.
+"""Reads mails with patches, and selects the mails of a mailbox that are the series.
 
-b4's library reads mailboxes, too, but for maintainers who look at what it took: it goes on with
-the latest of several versions, numbers two patches of one number anew, takes a notice of what was
-applied for a patch, and refuses mails without a Message-ID. Here whatever is in doubt is refused.
+b4's library reads mailboxes as well, but for maintainers who check its choice. It selects the
+latest of several versions, renumbers two patches with one number, treats a notice that a patch was
+applied as a patch, and refuses mails without a Message-ID. Here ambiguous mailboxes are refused.
 """
 
 import email
@@ -23,7 +23,7 @@ from ream.errors import BadUsage
 from ream.kernel.diff import essence, holds_diff, rooted
 
 _FROM_LINE = re.compile(rb"(?m)^From \S+ .*\d{1,2}:\d\d:\d\d .*\d{4}\r?$")
-"""Begins each mail of a mailbox; its time tells it from a sentence that begins with From."""
+"""First line of a mail in a mailbox. Its time distinguishes it from a sentence with "From"."""
 
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
@@ -31,28 +31,28 @@ _HEAD = re.compile(
     rb"(?m)^(?:From: .*\n(?:(?!From:)(?:[\w-]+:)?[ \t].*\n)*?Subject: "
     rb"|commit [0-9a-f]{40,64}\b.*\nAuthor: )"
 )
-"""How a patch begins where no line is between mails: with its headers, or as in `git log -p`."""
+"""Start of a patch without a line between mails: its headers, or a commit of `git log -p`."""
 
 _LOGGED = re.compile(rb"commit [0-9a-f]{40,64}\b.*\n(?:\w+: .*\n)+\r?\n {4}(.*)")
 """A commit in `git log -p` or `git show`, up to its subject."""
 
 _HEADER = re.compile(rb"From |[A-Za-z][A-Za-z-]*:[ \t]")
-"""How a mail begins, and a bare diff does not."""
+"""Start of a mail, as opposed to a bare diff."""
 
 _CARRIAGE_RETURNS = re.compile(rb"(?m)^(?:\+\+\+ \S|diff --git ).*\r$")
-"""No tool that makes a diff ends these lines so."""
+"""Diff lines with CRLF, which no tool that makes diffs writes."""
 
 _BLOBS = re.compile(rb"(?m)^index ([0-9a-f]{7,64})\.\.([0-9a-f]{7,64})\b")
 
 _TAGS = re.compile(r"^(?:\s*(?:(?:re|aw|sv|antw)(?:\[\d+\])?:|\[[^]]*\]))+\s*", re.IGNORECASE)
 
 _ANSWER = re.compile(r"(?:^|[\s\]])(?:re|aw|sv|antw)(?:\[\d+\])?:", re.IGNORECASE)
-"""In the tags of a subject: what mail programs of several languages put there."""
+"""Marks of a reply in a subject, in several languages."""
 
 _PLACE = re.compile(r"\b(\d{1,4})/(\d{1,4})\b")
 
 _VERSION = re.compile(r"(?:\b|patch)v(\d+)(?![\w.])", re.IGNORECASE)
-"""The 3 of "PATCH v3" and "PATCHv3", not of "PATCH v3.1": that may be a kernel."""
+"""The 3 of "PATCH v3" and "PATCHv3", but not of "PATCH v3.1", which may be a kernel version."""
 
 _IS_PATCH = re.compile(r"patch|rfc", re.IGNORECASE)
 
@@ -63,10 +63,10 @@ _BASE_COMMIT = re.compile(rb"(?m)^base-commit: ([0-9a-f]{7,64})\b")
 _PREREQUISITE = re.compile(rb"(?m)^prerequisite-patch-id: ([0-9a-f]{40,64})\b")
 
 HEADERS = ("From", "To", "Cc", "Date", "In-Reply-To", "References")
-"""What somebody who answers needs of a mail, besides its subject and its id."""
+"""Headers of a mail that a reply needs, besides its subject and its Message-ID."""
 
 MOST_NAMED = 6
-"""Of missing patches; how many more there are is said."""
+"""The most missing patches that are named; the others are only counted."""
 
 
 @dataclass(frozen=True)
@@ -75,14 +75,14 @@ class Mail:
 
     subject: str
     body: bytes
-    """The body as it came; transport encodings are decoded, and paths are as git has them."""
+    """The body with its transport encoding decoded and paths in git's form."""
     message_id: str = ""
     answers: frozenset[str] = frozenset()
-    """Ids of the mails before it in its thread."""
+    """Message-IDs of earlier mails in its thread."""
     file: str = ""
-    """The name of the file that it is alone in."""
+    """The name of its file, if that has only this mail."""
     headers: tuple[tuple[str, str], ...] = ()
-    """Headers in HEADERS that it has, each in one line."""
+    """Those of HEADERS that it has, each in one line."""
 
     @cached_property
     def holds_diff(self) -> bool:
@@ -90,19 +90,19 @@ class Mail:
 
     @property
     def place(self) -> int | None:
-        """The 2 of "[PATCH v3 2/7]"."""
+        """The number of the patch, which is 2 in "[PATCH v3 2/7]"."""
         return self.numbered[0] if self.numbered else None
 
     @cached_property
     def numbered(self) -> tuple[int, int] | None:
-        """The 2 and the 7 of "[PATCH v3 2/7]"; None of 1/1, which has no place among others."""
+        """Number and total, which are 2 and 7 in "[PATCH v3 2/7]"; None for 1/1, a single patch."""
         match = _PLACE.search(self._tags)
         found = (int(match[1]), int(match[2])) if match else None
         return None if found == (1, 1) else found
 
     @cached_property
     def version(self) -> int | None:
-        """The 3 of "[PATCH v3 2/7]", 1 of a mail that names none, None of a bare diff."""
+        """The version: 3 in "[PATCH v3 2/7]", 1 if a mail names none, None for a bare diff."""
         match = _VERSION.search(self._tags)
         return int(match[1]) if match else 1 if self.subject else None
 
@@ -113,12 +113,12 @@ class Mail:
 
     @property
     def is_answer(self) -> bool:
-        """Whether it is said about a patch, though it may hold another."""
+        """Whether it is a reply, which may still contain a patch."""
         return _ANSWER.search(self._tags) is not None
 
     @property
     def is_tagged(self) -> bool:
-        """Whether its subject says that it is a patch."""
+        """Whether its subject has a tag of a patch."""
         return _IS_PATCH.search(self._tags) is not None
 
     @property
@@ -131,7 +131,7 @@ class Mail:
 
 
 def mails(body: bytes) -> list[Mail]:
-    """The mails of a mailbox, or of patches one behind the other; or the one that a file is."""
+    """Return the mails of a mailbox or of concatenated patches, or the file's only mail."""
     body = body.removeprefix(_BYTE_ORDER_MARK)
     starts = _starts(body)
     ends = [*starts[1:], len(body)]
@@ -142,7 +142,7 @@ def _starts(body: bytes) -> list[int]:
     starts = [match.start() for match in _FROM_LINE.finditer(body)]
     if starts and not body[: starts[0]].strip():
         return starts
-    # A message may quote such lines: a patch follows a diff, or the signature of git.
+    # A message may quote such lines, so a new patch must follow a diff or git's signature.
     found, seen, ended = [0], 0, False
     for start in sorted([*starts, *(match.start() for match in _HEAD.finditer(body))]):
         before, seen = body[seen:start], start
@@ -173,13 +173,13 @@ def _mail(raw: bytes) -> Mail:
 
 
 def _may_hold(part: Message) -> bool:
-    """Whether a part of a mail may be a patch: text, or an attached file that is called so."""
+    """Whether a part of a mail may be a patch: text, or an attached file named as a patch."""
     named = (part.get_filename() or "").endswith((".patch", ".diff"))
     return named or (part.get_content_maintype() == "text" and part.get_content_subtype() != "html")
 
 
 def _text(part: Message) -> bytes:
-    """What a part of a mail holds; RFC 3676 puts a space before lines that begin with one."""
+    """Return the content of a part of a mail, with the space stuffing of RFC 3676 removed."""
     payload = part.get_payload(decode=True)
     text = _unix_lines(payload) if isinstance(payload, bytes) else b""
     return re.sub(rb"(?m)^ ", b"", text) if part.get_param("format") == "flowed" else text
@@ -190,22 +190,22 @@ def _as_applied(body: bytes) -> bytes:
 
 
 def _words(header: object) -> str:
-    """A header as one line of text, its encoded words decoded."""
+    """Return a header as one line of text, with encoded words decoded."""
     raw = str(header or "")
-    with suppress(LookupError, ValueError, MessageError):  # if wrongly encoded, as it came
+    with suppress(LookupError, ValueError, MessageError):  # if wrongly encoded, it is not decoded
         raw = str(make_header(decode_header(raw)))
     return " ".join(raw.split())
 
 
 def _unix_lines(body: bytes) -> bytes:
-    """Undo CRLF that a mail program put at the end of every line, as git am does."""
+    """Replace CRLF by LF if a mail program put it at the end of every line, as git am does."""
     if body.count(b"\r\n") == body.count(b"\n") or _CARRIAGE_RETURNS.search(body):
         return body.replace(b"\r\n", b"\n")
     return body
 
 
 def why_none(inside: Iterable[Mail]) -> str:
-    """What to do where mails hold no patch, if they look as if they should; else nothing."""
+    """Return advice for mails that seem to have patches but have none; empty for others."""
     text = b"\n".join(mail.body for mail in inside)
     if re.search(rb"(?m)^\*{15}$", text):
         return "; it holds a context diff: `diff -u` or `git diff` writes one that can be applied"
@@ -214,17 +214,17 @@ def why_none(inside: Iterable[Mail]) -> str:
     return ""
 
 
-# --- Choosing --------------------------------------------------------------------------
+# --- Selecting -------------------------------------------------------------------------
 
 
 def of_mailbox(inside: Sequence[Mail], source: Path, version: int | None) -> list[Mail]:
-    """The patches of one version of one series, in order: cover letters and answers are left out.
+    """Return the patches of one version of a series in order, without cover letters and replies.
 
-    version: the one that is wanted; None: the only one there is.
-    Raises BadUsage naming what is missing, what is there twice, or which versions there are.
+    version: the requested version; None: the only one.
+    Raises BadUsage naming missing patches, duplicate patches, or several versions.
     """
     patches = _distinct((mail for mail in inside if mail.holds_diff), source)
-    # Of a file with a single patch, even in an answer, there is nothing to choose.
+    # A single patch is always selected, even in a reply.
     if len(patches) > 1 and not (patches := _without_answers(patches)):
         raise BadUsage(f"{source}: only answers (Re:) hold a diff; give one of them as a file")
     patches = _of_version(patches, inside, source, version)
@@ -235,7 +235,7 @@ def of_mailbox(inside: Sequence[Mail], source: Path, version: int | None) -> lis
     _refuse_gaps(ordered, source, upto=_total(ordered))
     if not (loose := [one for one in patches if one.numbered is None]):
         return ordered
-    # What was never sent, files of git format-patch one behind the other, is in the file's order.
+    # Concatenated files of git format-patch, which were never sent, are in the file's order.
     if numbered == ordered and not any(one.message_id or one.answers for one in inside):
         return patches
     raise BadUsage(
@@ -245,9 +245,9 @@ def of_mailbox(inside: Sequence[Mail], source: Path, version: int | None) -> lis
 
 
 def of_folder(inside: Sequence[Mail], source: Path, version: int | None) -> list[Mail]:
-    """The patches of a folder's files, in the order of its files; see `of_mailbox`.
+    """Return the patches of a folder's files in the order of the files; see `of_mailbox`.
 
-    Somebody chose these files, so that a series may end early, and others may follow it.
+    The user chose these files, so a series may be incomplete, and several may follow each other.
     """
     patches = _distinct((mail for mail in inside if mail.holds_diff), source)
     patches = _of_version(patches, inside, source, version)
@@ -261,15 +261,15 @@ def of_folder(inside: Sequence[Mail], source: Path, version: int | None) -> list
 
 @dataclass(frozen=True)
 class Ground:
-    """What a series says it is put on, as git format-patch --base has it."""
+    """The base of a series by its own statement, in the form of git format-patch --base."""
 
     commit: str | None = None
     prerequisites: tuple[str, ...] = ()
-    """By git patch-id, the patches between that commit and the series."""
+    """git patch-ids of the patches between that commit and the series."""
 
 
 def ground_of(inside: Iterable[Mail], chosen: Sequence[Mail]) -> Ground:
-    """What a series is made for, as its cover letter or one of its patches says."""
+    """Return the base that the cover letter or a patch of a series states."""
     versions = {one.version for one in chosen}
     covers = [one for one in inside if one.place == 0 and one.version in versions]
     for mail in (*covers, *chosen):
@@ -280,7 +280,7 @@ def ground_of(inside: Iterable[Mail], chosen: Sequence[Mail]) -> Ground:
 
 
 def _without_answers(patches: Sequence[Mail]) -> list[Mail]:
-    """Without a maintainer's notice of what was applied, too, which has the diff once more."""
+    """Return patches without replies, such as a notice of an applied patch that repeats it."""
     tagged = any(one.is_tagged for one in patches)
     return [
         one
@@ -290,7 +290,7 @@ def _without_answers(patches: Sequence[Mail]) -> list[Mail]:
 
 
 def _distinct(patches: Iterable[Mail], source: Path) -> list[Mail]:
-    """Each mail once, though it reached a mailbox by several lists."""
+    """Return each mail once, as it may be in a mailbox several times through several lists."""
     found: dict[str, Mail] = {}
     for number, one in enumerate(patches):
         known = found.setdefault(one.message_id or str(number), one)
@@ -302,7 +302,7 @@ def _distinct(patches: Iterable[Mail], source: Path) -> list[Mail]:
 def _of_version(
     patches: Sequence[Mail], inside: Sequence[Mail], source: Path, wanted: int | None
 ) -> list[Mail]:
-    """The patches of one version; those that are no mail are of each."""
+    """Return the patches of one version. Patches that are no mail belong to every version."""
     there = {one.version for one in patches if one.version is not None}
     known = {number: [one for one in patches if one.version == number] for number in sorted(there)}
     if len(known) > 1 and wanted is None:
@@ -322,10 +322,10 @@ def _of_version(
 
 
 def _rerolled(number: int, known: Mapping[int, list[Mail]], inside: Sequence[Mail]) -> list[Mail]:
-    """The patches of a version and, where it replaces single ones of another, that one's others.
+    """Return a version's patches, completed from an earlier version if it replaces only some.
 
-    It does if each of its patches is posted below that with the same number, and there is no
-    cover letter of its own.
+    It replaces some if each of its patches is a reply to that with the same number, and it has no
+    cover letter.
     """
     own = known[number]
     earlier = [one for one in known if one < number]
@@ -350,9 +350,9 @@ def _described(number: int, known: Mapping[int, list[Mail]], inside: Sequence[Ma
 
 
 def _oldest_first(patches: list[Mail]) -> list[Mail]:
-    """Patches without numbers; the other way round if one begins with a file that a later leaves.
+    """Return patches without numbers, reversed if one starts from a file state that a later makes.
 
-    `git log -p` has the newest first.
+    This is the order of `git log -p`, which has the newest first.
     """
     blobs = [_BLOBS.findall(one.body) for one in patches]
     old, new = (
@@ -365,7 +365,7 @@ def _oldest_first(patches: list[Mail]) -> list[Mail]:
 
 
 def _in_order(patches: Sequence[Mail], source: Path) -> list[Mail]:
-    """Numbered patches by their numbers; threads are not always in order."""
+    """Return numbered patches by number, since threads are not always in order."""
     totals = {_total([one]) for one in patches}
     if len(totals) > 1:
         each = " and ".join(f"n/{total}" for total in sorted(totals))
@@ -374,7 +374,7 @@ def _in_order(patches: Sequence[Mail], source: Path) -> list[Mail]:
     for _, group in groupby(sorted(patches, key=lambda one: one.place or 0), lambda one: one.place):
         first, *others = group
         for other in others:
-            # What was sent again as it was is the same.
+            # A patch that was sent again unchanged is the same patch.
             if essence(first.body) != essence(other.body):
                 both = f"{first.title!r} and {other.title!r}"
                 place = _named([first.numbered or (0, 0)])
@@ -407,7 +407,7 @@ def _total(patches: Sequence[Mail]) -> int:
 
 
 def _named(places: Sequence[tuple[int, int]]) -> str:
-    """Name places in a series, as in 2/5, 3/5 and 5/5."""
+    """Return places in a series in words, as in 2/5, 3/5 and 5/5."""
     *most, last = [f"{place}/{total}" for place, total in places]
     if len(places) > MOST_NAMED:
         most, last = most[:MOST_NAMED], f"{len(places) - MOST_NAMED} more"

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What differs between two builds of one object, function by function and variable by variable.
+"""Compares two builds of an object, function by function and variable by variable.
 
-A line that moves changes debug information, line numbers and the place of everything behind it,
-and none of what is executed. So a function is compared by its instructions and by what its
-relocations mean: a symbol by its name, a string by its characters, a constant by its bytes.
+A moved line changes debug information, line numbers and the address of everything after it, but
+nothing that is executed. So functions are compared by their instructions and by the meaning of
+their relocations: a symbol by its name, a string by its characters, a constant by its bytes.
 """
 
 import hashlib
@@ -28,33 +28,34 @@ _EXECUTABLE, _ALLOCATED = 0x4, 0x2
 _UNSAID = re.compile(
     r"\.eh_frame|__bug_table|\.orc_|\.discard|\.modinfo|__mcount_loc|\.note|\.rodata\.str"
 )
-"""Sections with line numbers, with what unwinds a stack, and with strings, which go by content."""
+"""Sections that are not compared: line numbers, unwind data, and strings, which are compared by
+content where they are used."""
 _TABLES = re.compile(r"\.altinstructions|__jump_table|__ex_table|\.smp_locks|\.static_call_sites")
-"""Sections of entries that each belong to the function they begin with."""
+"""Sections of tables, in which each entry belongs to the function that it refers to first."""
 _CHOICES, _CHOICE_BYTES = ".altinstructions", 14
 _ALTERNATIVES = ".altinstr_"
-"""Sections of code that other code refers to by its place."""
+"""Prefix of sections with code that other code refers to by address."""
 _FUNCTION = re.compile(r"[0-9a-f]+ <(?P<name>[^>]+)>:")
 _INSTRUCTION = re.compile(r"\s+[0-9a-f]+:\t(?P<text>.*)")
 _SECTION = re.compile(r"Disassembly of section (?P<name>.+):")
 _RELOCATION = re.compile(r"\t(?P<at>[0-9a-f]+): (?P<kind>R_\w+)\t\S+")
-"""Behind the instruction that it is of."""
+"""A relocation, printed after its instruction."""
 _ADDRESS = re.compile(r"\b[0-9a-f]+ (?=<)")
 _PADDING = re.compile(r"nop|xchg +%ax,%ax|data16|cs nop|int3|lea +0x0\(%[er]si")
 _SUFFIX = re.compile(r"\.\d+$|(?<=__UNIQUE_ID_).*")
-"""Numbers that a compiler gives, in the order in which it meets things, and line numbers."""
+"""Suffixes of symbols: numbers that the compiler gives in order of appearance, and line numbers."""
 _RELATIVE_TYPES = (2, 4, 9, 24, 41, 42)
 """R_X86_64_PC32, PLT32, GOTPCREL, PC64, GOTPCRELX and REX_GOTPCRELX."""
 _FIELD_BYTES = 4
-"""What a relative relocation of an instruction is counted from is behind its field."""
+"""Bytes of the field of a relative relocation, which is relative to the end of the field."""
 
 
 @dataclass(frozen=True)
 class ObjectDifference:
-    """What one object has that another has not, by name."""
+    """Differences between two builds of an object, by name."""
 
     changed: tuple[str, ...] = ()
-    """Functions that both have, with other instructions."""
+    """Functions that both have, with different instructions."""
     added: tuple[str, ...] = ()
     removed: tuple[str, ...] = ()
     data: tuple[str, ...] = ()
@@ -65,11 +66,11 @@ class ObjectDifference:
 
 
 NO_KERNEL = ("arch/x86/boot", "scripts", "tools", "usr")
-"""Folders of a build whose objects run before the kernel or on the host, or hold a whole kernel."""
+"""Folders with objects that run before the kernel or on the host, or contain a whole kernel."""
 
 
 def kernel_objects(build: Path) -> dict[str, Path]:
-    """The objects from which a kernel and its modules were linked, by name."""
+    """Return the objects from which a kernel and its modules were linked, by name."""
     found = {str(path.relative_to(build)): path for path in build.rglob("*.o")}
     return {
         name: path
@@ -79,20 +80,20 @@ def kernel_objects(build: Path) -> dict[str, Path]:
 
 
 def _is_linked(path: Path) -> bool:
-    """Whether kbuild makes it of other objects, or of their symbols."""
+    """Whether kbuild makes the object from other objects or their symbols."""
     return path.name.startswith((".", "vmlinux")) or path.name.endswith(".mod.o")
 
 
 def is_same_code(theirs: Path, ours: Path) -> bool:
-    """Whether two builds of an object do the same, whatever differs besides."""
+    """Whether two builds of an object have the same code and data."""
     return theirs.samefile(ours) or not differences(theirs, ours)
 
 
 def differences(theirs: Path, ours: Path) -> ObjectDifference:
-    """What `ours` differs from `theirs` by, of two objects for the same architecture.
+    """Return the differences of `ours` from `theirs`, two objects for the same architecture.
 
-    Raises ReamError if one is no object that objdump reads. What is said to differ may mean the
-    same; what is said to be the same is.
+    Parts that are reported to differ may be equivalent; parts that are not reported are the same.
+    Raises ReamError if objdump cannot read one of them.
     """
     if theirs.read_bytes() == ours.read_bytes():
         return ObjectDifference()
@@ -116,9 +117,9 @@ def _names(found: Any) -> tuple[str, ...]:
 
 @cache
 def contents(path: Path) -> Mapping[str, tuple[str, ...]]:
-    """Digests of functions (by "f NAME") and of data (by "d NAME").
+    """Return digests of functions (by "f NAME") and of data (by "d NAME").
 
-    There are several where the compiler gave several things one name and a number.
+    There are several if the compiler distinguished several objects of one name by numbers.
     """
     with path.open("rb") as file:
         elf = _Object(ELFFile(file))
@@ -136,12 +137,12 @@ def _digest(text: str) -> str:
 
 
 def plain(name: str) -> str:
-    """A symbol's name without what a compiler numbers it by."""
+    """Return a symbol's name without the numbers that a compiler adds."""
     return _SUFFIX.sub("", name)
 
 
 def _functions(path: Path, elf: "_Object") -> Iterator[tuple[str, str]]:
-    """Every function, and what stands in a section without one, as text that is free of places."""
+    """Yield functions, and code outside of functions, as text without addresses."""
     argv = ("objdump", "-d", "-r", "-w", "--no-show-raw-insn", str(path))
     section, name, lines = "", "", list[str]()
     for line in run(Command(argv, path.parent, DEADLINE_S)).splitlines():
@@ -160,7 +161,7 @@ def _functions(path: Path, elf: "_Object") -> Iterator[tuple[str, str]]:
 
 
 def _joined(lines: list[str]) -> str:
-    """Without what fills up to the next function, which is the next one's matter."""
+    """Join lines without the padding before the next function, whose alignment determines it."""
     while lines and _PADDING.match(lines[-1]):
         lines.pop()
     return "\n".join(lines)
@@ -180,7 +181,7 @@ class _Symbol:
 
 
 class _Object:
-    """What places in an object's sections stand for."""
+    """The meaning of addresses in an object's sections."""
 
     def __init__(self, elf: ELFFile) -> None:
         self._sections = {one.name: one for one in elf.iter_sections()}
@@ -223,7 +224,7 @@ class _Object:
 
     @cached_property
     def _unnamed(self) -> Mapping[str, list[int]]:
-        """The places without a name that something refers to, by section and in order."""
+        """Addresses without a symbol that relocations refer to, by section and ascending."""
         found: dict[str, set[int]] = defaultdict(set)
         for its in self._relocations.values():
             for target, addend in its.values():
@@ -233,11 +234,11 @@ class _Object:
         return {name: sorted(its) for name, its in found.items()}
 
     def meaning(self, section: str, at: int) -> str:
-        """What the relocation at a place in a section refers to."""
+        """Return what the relocation at an offset in a section refers to."""
         return self._place(*self._relocations[section][at], depth=0)
 
     def _at(self, name: str, at: int) -> tuple[str, int]:
-        """A compiler's own label stands for its place."""
+        """Replace a compiler's label by its section and offset."""
         section, first = self._labels.get(name, (name, 0))
         return section, first + at
 
@@ -262,13 +263,13 @@ class _Object:
         return next((one for one in its if one.at <= at < one.at + max(one.nr_bytes, 1)), None)
 
     def _end(self, section: str, at: int) -> int:
-        """Where what begins here without a name ends at the latest."""
+        """Return the last possible end of unnamed data that begins at an offset."""
         marks = [*self._unnamed.get(section, ()), *(one.at for one in self._symbols[section])]
         size = int(self._sections[section]["sh_size"])
         return min((mark for mark in marks if mark > at), default=size)
 
     def _blob(self, section: str, start: int, end: int, *, depth: int = 0) -> str:
-        """Bytes, with what its relocations mean in their places."""
+        """Return bytes as text with the meanings of their relocations."""
         its = self._sections[section]
         data = b"" if its["sh_type"] == "SHT_NOBITS" else its.data()[start:end]
         places = [
@@ -279,7 +280,7 @@ class _Object:
         return f"{end - start} bytes {data.rstrip(bytes(1)).hex()} {'; '.join(places)}"
 
     def entries(self) -> Mapping[str, list[str]]:
-        """Entries of tables (alternatives, static keys and so on) about each function."""
+        """Table entries (alternatives, static keys and so on) by function."""
         found: dict[str, list[str]] = defaultdict(list)
         for section, relocations in self._relocations.items():
             if not _TABLES.match(section):
@@ -297,16 +298,16 @@ class _Object:
         return defaultdict(list, {name: sorted(its) for name, its in found.items()})
 
     def _alternative(self, at: int) -> str:
-        """A struct alt_instr: a replacement of no bytes begins where the next one does."""
+        """Return a struct alt_instr as text; an empty replacement starts where the next does."""
         entry = self._sections[_CHOICES].data()[at : at + _CHOICE_BYTES]
         (site, site_at), (code, start) = (self._relocations[_CHOICES][at + n] for n in (0, 4))
         replacement = self._blob(code, start, start + entry[-1], depth=1)
         return f"{self._place(site, site_at, depth=1)} {entry[8:].hex()} {replacement}"
 
     def data(self) -> Iterator[tuple[str, str]]:
-        """Every variable, and every table that has no names in it, with what it holds.
+        """Yield every variable, and every table without symbols, with its contents.
 
-        Constants without a name are part of what refers to them.
+        Unnamed constants are part of what refers to them.
         """
         for name, section in self._sections.items():
             flags = section["sh_flags"]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Mails of an archive: the thread of a Message-ID, fetched as b4 fetches it."""
+"""Fetches the thread of a Message-ID from a mail archive, as b4 does."""
 
 import logging
 import re
@@ -14,27 +14,27 @@ _URL = re.compile(r"https?:/+")
 
 
 def is_message_id(words: Path) -> bool:
-    """Whether a Message-ID or a mail's address in an archive is meant; a file goes before it."""
+    """Whether words are a Message-ID or a mail's URL in an archive, and not an existing file."""
     text = str(words)
     return (_ID.fullmatch(text) is not None or _URL.match(text) is not None) and not words.exists()
 
 
 def thread_of(words: Path) -> tuple[list[Mail], int | None]:
-    """The mails of a Message-ID's thread, and the version that the mail of that id is of.
+    """Return the mails of a Message-ID's thread, and the version of that mail's series.
 
-    That is None where it is an answer or no patch. The archive is the one that b4 asks:
-    git's configuration may name mirrors of it (liblore.fallback).
-    Raises BadUsage if the archive has no such mail, CannotRunHere if it cannot be asked.
+    The version is None if it is a reply or no patch. The archive is that of b4; git's configuration
+    may name mirrors (liblore.fallback).
+    Raises BadUsage if the archive has no such mail, CannotRunHere if it cannot be reached.
     """
-    # Imported here: it takes a quarter of a second, and a file needs none of it.
+    # Imported here, as it takes a quarter of a second and files do not need it.
     from liblore import LibloreError, LoreNode, RemoteError  # noqa: PLC0415
     from liblore.utils import get_msgid_from_url  # noqa: PLC0415
 
-    # A path has no two slashes in a row.
+    # Path merges the two slashes of a URL.
     own = get_msgid_from_url(_URL.sub("https://", str(words), count=1))
     if "@" not in own:
         raise BadUsage(f"{words}: no Message-ID in this address")
-    logging.getLogger("liblore").setLevel(logging.ERROR)  # what it tries in vain is said below
+    logging.getLogger("liblore").setLevel(logging.ERROR)  # failures are reported below
     node = LoreNode.from_git_config()
     try:
         body = node.get_mbox_by_msgid(own)
@@ -54,7 +54,12 @@ def thread_of(words: Path) -> tuple[list[Mail], int | None]:
 
 
 def thread_in(body: bytes, own: str) -> tuple[list[Mail], int | None]:
-    """Of an archive's mailbox the thread of a mail: a page of a list may hold several."""
+    """Return the thread of a mail and the version of its series.
+
+    body: an archive's mailbox, which may hold several threads, as a page of a list does.
+    own: the Message-ID without brackets. The version is None unless that mail is a tagged patch and
+    no reply. Raises BadUsage if the thread does not hold that mail.
+    """
     from liblore.utils import get_clean_msgid, get_strict_thread, split_mbox  # noqa: PLC0415
 
     thread = get_strict_thread(split_mbox(body), own)

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Probes: what a kernel tree has, found by compiling, not by its version.
+"""Probes detect what a kernel tree has by compiling, not by its version.
 
-A file of probes is C: lines that all need, and then a piece for each probe, which begins with
-`#line 1 "NAME"`. The kernel has NAME if the compiler has nothing against the piece. All pieces of
-all files are compiled at once, as kbuild compiles our side of that tree, and our side is then
-compiled with HAVE_NAME defined for each that holds.
+A file of probes is C: common lines, and then a piece for each probe, which begins with
+`#line 1 "NAME"`. The kernel has NAME if the piece compiles without an error. All pieces of all
+files are compiled at once, as kbuild compiles ream's code in that tree. That code is then compiled
+with HAVE_NAME defined for each probe that holds.
 
-A comment `/* need A or B: WHAT, FILE */` says that one of these probes must hold.
+A comment `/* need A or B: WHAT, FILE */` means that one of these probes must hold.
 """
 
 import os
@@ -24,7 +24,7 @@ PROBE_S = 300.0
 SUFFIX = ".probes"
 SOURCE = "probes.c"
 HEADER = "have.h"
-"""In the directory of our own in a variant's tree; its Makefile has everything include it."""
+"""Header in ream's directory of a variant's tree. The Makefile there includes it everywhere."""
 
 _PIECE = re.compile(r'^#line 1 "(?P<name>\w+)"', re.MULTILINE)
 _ERROR = re.compile(
@@ -35,38 +35,39 @@ _NEED = re.compile(r"/\* need (?P<names>\w+(?: or \w+)*): (?P<what>[^,]+), (?P<f
 
 @dataclass(frozen=True)
 class Need:
-    """What a tree must have for something of ours to be compiled in it."""
+    """A requirement that a tree must meet for ream's code to compile in it."""
 
     owner: str
-    """The file of probes that says so, without its suffix: an experiment's name, or `host`."""
+    """The file of probes with the requirement, without suffix: an experiment's name, or `host`."""
     names: tuple[str, ...]
     what: str
     file: str
-    """The file of the tree in which it was looked for."""
+    """The file of the tree in which it is expected."""
 
 
 def source_of(files: Sequence[Path]) -> str:
-    """All probes as one source; raises ReamError if two have one name."""
+    """Return all probes as one source; raises ReamError if two have the same name."""
     texts = [file.read_text(encoding="ascii") for file in files]
     names = [name for text in texts for name in _PIECE.findall(text)]
     if twice := sorted({name for name in names if names.count(name) > 1}):
         raise ReamError(f"more than one probe is called {', '.join(twice)}")
-    # What the first piece of a file needs stands before it, and is no probe's.
+    # The common lines come before the first piece of a file and belong to no probe.
     return "\n".join(
         f'#line 1 "{file.name}"\n{text}' for file, text in zip(files, texts, strict=True)
     )
 
 
 def write_header(home: Path, files: Sequence[Path], *, tree: Path, label: str) -> None:
-    """Say in a directory of ours, if there is one, what a tree has. Raises what `find` raises.
+    """Write the header on what a tree has into ream's directory, if there is one.
 
-    A header that says the same already keeps its time, and what was compiled with it is up to date.
+    A header with the same text is not written, so that objects stay up to date. Raises what `find`
+    raises.
     """
     if not home.exists():
         return
     header = home / HEADER
     before = (header.read_text(encoding="ascii"), header.stat()) if header.exists() else None
-    header.unlink(missing_ok=True)  # the file may be another variant's, too
+    header.unlink(missing_ok=True)  # another variant may share the file by a hard link
     header.write_text("")
     held = find(home, files, tree=tree, label=label) if files else frozenset()
     header.write_text(header_of(held), encoding="ascii")
@@ -75,11 +76,11 @@ def write_header(home: Path, files: Sequence[Path], *, tree: Path, label: str) -
 
 
 def find(home: Path, files: Sequence[Path], *, tree: Path, label: str) -> frozenset[str]:
-    """Compile the probes for a configured tree; the names of those that hold.
+    """Compile the probes for a configured tree; return the names of those that hold.
 
-    home: our directory in the tree, or one of a module outside of it. label: of the tree, for
-    people. Raises ReamError if what stands before a file's first probe
-    does not compile, and CannotRunHere naming what is needed and was not found.
+    home: ream's directory in the tree, or one of a module outside of it. label: the tree's name in
+    messages. Raises ReamError if the common lines of a file do not compile, and CannotRunHere
+    naming an unmet requirement.
     """
     text = source_of(files)
     (home / SOURCE).write_text(text, encoding="ascii")
@@ -89,7 +90,7 @@ def find(home: Path, files: Sequence[Path], *, tree: Path, label: str) -> frozen
         if home.parent == tree
         else [f"KBUILD_EXTMOD={home}", f"{target}.o"]
     )
-    # An error within a macro is then said of the line that uses it, as by clang, and all are said.
+    # Errors within a macro are then reported for the line that uses it, and all are reported.
     flags = ("-ftrack-macro-expansion=0", "-ferror-limit=0")
     plain = f"CFLAGS_{target}.o={' '.join(f'$(call cc-option,{flag})' for flag in flags)}"
     code, _, said = finished(make(tree, [plain, *where], deadline_s=PROBE_S))
@@ -111,13 +112,13 @@ def find(home: Path, files: Sequence[Path], *, tree: Path, label: str) -> frozen
 
 
 def header_of(held: frozenset[str]) -> str:
-    """A header that says what holds."""
+    """Return the header for probes that hold."""
     lines = (f"#define HAVE_{name.upper()} 1\n" for name in sorted(held))
     return f"/* SPDX-License-Identifier: GPL-2.0-only */\n{''.join(lines)}"
 
 
 def needs(files: Sequence[Path]) -> Iterator[Need]:
-    """What files of probes say that a tree must have."""
+    """Yield the requirements in files of probes."""
     for file in files:
         for found in _NEED.finditer(re.sub(r"\s*\n \*\s*", " ", file.read_text(encoding="ascii"))):
             names = tuple(found["names"].split(" or "))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What hosted kernels can have of a whole configuration, as of the kernel that runs here."""
+"""Extracts from a whole configuration, as of the running kernel, what hosted kernels can have."""
 
 import gzip
 import re
@@ -11,13 +11,13 @@ from ream.errors import CannotRunHere
 from ream.kernel.build import options
 
 COPIED = (
-    # What memory management does.
+    # Features of memory management.
     *("MEMCG", "LRU_GEN", "LRU_GEN_ENABLED", "NUMA_BALANCING", "ZSWAP"),
     *("INIT_ON_ALLOC_DEFAULT_ON", "INIT_ON_FREE_DEFAULT_ON", "SHUFFLE_PAGE_ALLOCATOR"),
     *("SLAB_FREELIST_RANDOM", "SLAB_FREELIST_HARDENED"),
-    # What is checked meanwhile.
+    # Checks at run time.
     *("FORTIFY_SOURCE", "HARDENED_USERCOPY", "DEBUG_LIST", "DEBUG_VM", "PAGE_TABLE_CHECK"),
-    # How code is called, preempted and returned from.
+    # Calls, preemption and returns.
     *("PREEMPT_NONE", "PREEMPT_VOLUNTARY", "PREEMPT", "PREEMPT_LAZY", "PREEMPT_DYNAMIC"),
     *("CPU_MITIGATIONS", "MITIGATION_RETPOLINE", "MITIGATION_RETHUNK", "MITIGATION_UNRET_ENTRY"),
     *("MITIGATION_SRSO", "MITIGATION_SLS"),
@@ -25,52 +25,52 @@ COPIED = (
 """Options that cost memory management time, and that hosted kernels can have."""
 
 PARAVIRT = ("HYPERVISOR_GUEST", "PARAVIRT", "XEN", "XEN_PV", "PARAVIRT_XXL")
-"""What makes page tables be written by calls that boot patches: Xen's, whoever else selects it."""
+"""Options under which page tables are written by calls that are patched at boot, as for Xen."""
 
 NOT_PATCHED = (
     *("MITIGATION_CALL_DEPTH_TRACKING", "MITIGATION_ITS"),
     "MITIGATION_PAGE_TABLE_ISOLATION",
 )
-"""What hosted kernels are not patched for: thunks of other CPUs, and what entering costs."""
+"""Options that hosted kernels are not patched for: thunks of other CPUs, and kernel entry."""
 
 NOT_HOSTED = (
     *("STACKPROTECTOR", "STACKPROTECTOR_STRONG", "RANDOMIZE_KSTACK_OFFSET", "FUNCTION_TRACER"),
     *("CFI", "CFI_CLANG", "KASAN", "KMSAN", "KCSAN", "PREEMPT_RT"),
 )
-"""Options that cost time, too, and that no hosted kernel can have."""
+"""Options that cost time and that no hosted kernel can have."""
 
 IS_LAZY = "ARCH_HAS_PREEMPT_LAZY"
-"""A kernel that has it on is preempted or, in place of all that is less, preempted lazily."""
+"""With this option a kernel has full or lazy preemption, and none of the weaker modes."""
 
 _WHOLE = re.compile(
     r"^(?:# Automatically generated file;.*|CONFIG_CC_VERSION_TEXT=.*)$", re.MULTILINE
 )
-"""What kconfig writes into each .config, and nobody asks for."""
+"""Lines that kconfig writes into each .config and that no fragment has."""
 _LEFT_OUT = "# left out: "
 
 VULNERABILITIES = "sys/devices/system/cpu/vulnerabilities"
 NEW_ZEN_FAMILY = 0x19
-"""Zen 3 and 4, whose returns need another thunk than those of Zen 1 and 2."""
+"""Family of Zen 3 and 4, whose returns need another thunk than those of Zen 1 and 2."""
 
 
 def running_config(root: Path = Path("/")) -> str:
-    """The fragment of the running kernel's options; as hosted_config().
+    """Return the fragment of the running kernel's options; see hosted_config().
 
-    Raises CannotRunHere where no file says how the kernel was configured.
+    Raises CannotRunHere if no file has the kernel's configuration.
     """
     return hosted_config(_options(root), root)
 
 
 def is_whole(text: str) -> bool:
-    """Whether options are a .config that kconfig has written, and no fragment."""
+    """Whether options are a .config that kconfig wrote, and not a fragment."""
     return _WHOLE.search(text) is not None
 
 
 def hosted_config(held: Mapping[str, str], root: Path = Path("/")) -> str:
-    """A fragment with what memory management has of a whole configuration, where it can be hosted.
+    """Return a fragment with the options of a whole configuration that hosted kernels can have.
 
-    A comment says what is left out, and lines `# boot NAME=VALUE` how boot patches such a kernel's
-    code on this CPU. root: the file system to look into.
+    A comment lists what is left out, and lines `# boot NAME=VALUE` describe how boot patches such a
+    kernel's code on this CPU. root: the root of the file system to read.
     """
     lines = list(_lines(held))
     lines += (f"# boot {one}" for one in _boot(root, held))
@@ -79,7 +79,7 @@ def hosted_config(held: Mapping[str, str], root: Path = Path("/")) -> str:
 
 
 def left_out(fragment: str) -> str | None:
-    """What hosted_config() has left out, in words; None of a fragment that it has not made."""
+    """Return what hosted_config() left out, in words; None for a fragment that it did not make."""
     found = (line for line in fragment.splitlines() if line.startswith(_LEFT_OUT))
     return next((line.removeprefix(_LEFT_OUT) for line in found), None)
 
@@ -108,12 +108,12 @@ def _options(root: Path) -> Mapping[str, str]:
 
 
 def _lines(held: Mapping[str, str]) -> Iterator[str]:
-    """Each option where the tree has it, whether it is on or off."""
+    """Yield a line for each option, on or off, that applies if the tree has the option."""
     on = {name for name in COPIED if held.get(name) == "y"}
     if held.get("PREEMPT_RT") == "y":
-        on.add("PREEMPT")  # which is nearest
+        on.add("PREEMPT")  # the nearest mode
     if not on.intersection({"PREEMPT", "PREEMPT_VOLUNTARY"}):
-        on.add("PREEMPT_NONE")  # where a kernel has lazy preemption alone, in a tree that has none
+        on.add("PREEMPT_NONE")  # for a kernel with lazy preemption only, in a tree without it
     for name in COPIED:
         if name in ("PREEMPT_NONE", "PREEMPT_VOLUNTARY"):
             yield _line(name, name in on, f"without {IS_LAZY}")
@@ -132,7 +132,7 @@ def _line(name: str, on: bool, where: str = "") -> str:
 
 
 def _boot(root: Path, held: Mapping[str, str]) -> Iterator[str]:
-    """How boot patched the running kernel's code: native/libmm/kernel/patched.c does the same."""
+    """Yield how boot patched the running kernel's code, for native/libmm/kernel/patched.c."""
     said = {name: _said(root, name) for name in ("spectre_v2", "retbleed", "spec_rstack_overflow")}
     if held.get("MITIGATION_RETHUNK") == "y":
         if "Safe RET" in said["spec_rstack_overflow"]:

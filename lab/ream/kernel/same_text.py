@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Which changed files are known to compile to what they did, and which are not.
+"""Finds changed files that are known to compile to the same code as before.
 
-Objects that are the same say nothing of code that was not compiled: of other files, of headers that
-other files include, and of what a configuration leaves out.
+Equal objects prove nothing about code that was not compiled: other files, headers that other files
+include, and code that a configuration leaves out.
 """
 
 import re
@@ -14,12 +14,12 @@ NO_CODE = ("Documentation/", "LICENSES/", "tools/testing/")
 """Folders of a kernel source of which nothing is compiled into a kernel."""
 NO_CODE_FILES = ("MAINTAINERS", "CREDITS", ".mailmap")
 IN_C = (".c", ".h", ".S")
-"""What the C preprocessor reads."""
+"""Suffixes of files that the C preprocessor reads."""
 
 _COMMENT = re.compile(
     r"""(?P<kept>"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*')|/\*.*?\*/|//[^\n]*""", re.DOTALL
 )
-"""A comment, or a string, in which nothing is one."""
+"""Matches comments, and strings, in which there are no comments."""
 _TOKEN = re.compile(
     r""""(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'|\w+"""
     r"""|\.\.\.|<<=|>>=|->|\+\+|--|<<|>>|&&|\|\||\#\#|[-+*/%&|^=!<>]=|\S"""
@@ -31,13 +31,13 @@ _BEGINS, _ENDS = ("if", "ifdef", "ifndef"), "endif"
 def undecided_files(
     names: Iterable[str], before: Path, after: Path, same: Collection[str]
 ) -> tuple[str, ...]:
-    """The files of which it is not known that they compile to the same as before, sorted.
+    """Return the files that are not known to compile to the same code as before, sorted.
 
-    names: of files that a series changes. before, after: the source trees. same: objects, as
+    names: files that a series changes. before, after: the source trees. same: objects, as
     "mm/memory.o", that were compiled from both trees and have the same code and data.
-    It is known of files of which nothing is compiled, of changes of comments and white space, and
-    of sources of such objects, unless code between #if and #endif differs: a configuration may
-    leave that out.
+    Known are files that are not compiled, files with changes only in comments and white space, and
+    sources of objects in `same`, unless code between #if and #endif differs, which a configuration
+    may leave out.
     """
     return tuple(
         name
@@ -60,10 +60,10 @@ def _is_decided(name: str, old: str, new: str, same: Collection[str]) -> bool:
 
 
 def with_line_numbers(new: str, places: Iterable[tuple[int, int]]) -> str:
-    """Return C with `#line` in some places, so that what is behind them has other line numbers.
+    """Return C with `#line` inserted in some places, which changes the line numbers after them.
 
-    places: how many lines are before each, and the number that the next line gets. Within a comment
-    or a line that goes on, the place is the next one that is neither.
+    places: the number of lines before each, and the number that the next line gets. Within a
+    comment or a continued line, the directive is inserted at the next possible line.
     """
     lines = new.splitlines(keepends=True)
     starts = [*accumulate((len(line) for line in lines), initial=0)]
@@ -80,7 +80,7 @@ def with_line_numbers(new: str, places: Iterable[tuple[int, int]]) -> str:
 
 
 def objects_of(names: Iterable[str], tree: Path) -> frozenset[str] | None:
-    """The objects that changed files of a tree can change; None if it may be any of them."""
+    """Return the objects that changed files of a tree can affect; None if any may be affected."""
     found = set[str]()
     for name in names:
         path = PurePosixPath(name)
@@ -93,7 +93,7 @@ def objects_of(names: Iterable[str], tree: Path) -> frozenset[str] | None:
 
 
 def _is_included(source: PurePosixPath, tree: Path) -> bool:
-    """Whether another file of its folder includes a source."""
+    """Whether another file in its folder includes a source."""
     line = re.compile(rf'^\s*#\s*include\s+"(?:\S*/)?{re.escape(source.name)}"', re.MULTILINE)
     return any(line.search(_text(path)) for path in (tree / source.parent).glob("*.[ch]"))
 
@@ -101,21 +101,21 @@ def _is_included(source: PurePosixPath, tree: Path) -> bool:
 def _text(path: Path) -> str:
     try:
         return path.read_text(encoding="utf-8", errors="replace")
-    except OSError:  # the series adds it, or removes it
+    except OSError:  # the series adds or removes the file
         return ""
 
 
 def _settings(text: str) -> Iterator[str]:
-    """The lines of a Makefile or a Kconfig file that are no comment."""
+    """Yield the lines of a Makefile or a Kconfig file without comments."""
     for line in text.splitlines():
         if line.strip() and not line.lstrip().startswith("#"):
             yield line.rstrip()
 
 
 def _tokens(text: str, *, conditional: bool = False) -> Iterator[str]:
-    """What the compiler makes of a text in C; a directive is one token.
+    """Yield the tokens of a text in C; a directive is one token.
 
-    conditional: what stands between #if and #endif alone.
+    conditional: only the tokens between #if and #endif.
     """
     bare = _COMMENT.sub(lambda found: found["kept"] or " ", text.replace("\\\n", " "))
     depth = 0

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Patches as their authors send them: one file, a directory, or a mailbox."""
+"""Loads series of patches from a file, a directory, a mailbox, an archive or commits."""
 
 import functools
 import gzip
@@ -26,7 +26,7 @@ from ream.paths import SERIES
 STANDARD_INPUT = Path("-")
 
 LARGEST_BYTES = 64 << 20
-"""No series is that long; a disk image given by mistake is not read to its end."""
+"""Largest input, so that a disk image given by mistake is not read to its end."""
 
 _SUFFIXES = (".patch", ".diff", ".eml", ".mbox", ".mbx")
 
@@ -38,16 +38,16 @@ _PACKED: Mapping[bytes, Opener] = {
     b"\x1f\x8b": lambda packed: gzip.GzipFile(fileobj=packed),
     b"\xfd7zXZ\x00": lzma.LZMAFile,
 }
-"""By the first bytes of what is compressed, as lore.kernel.org gives t.mbox.gz."""
+"""Openers of compressed files, such as t.mbox.gz of lore.kernel.org, by the first bytes."""
 
 _ZSTD = b"\x28\xb5\x2f\xfd"
 
 _LONGEST_NAME = 52
-"""As git format-patch cuts a subject to make a file's name."""
+"""Length to which git format-patch cuts a subject to make a file's name."""
 
 
 Options = tuple[tuple[str, str], ...]
-"""By the name of a fragment of the kernel's configuration, what it says besides."""
+"""Pairs of the name of a configuration fragment and the options to add to it."""
 
 
 @dataclass(frozen=True)
@@ -55,31 +55,31 @@ class Patch:
     """One change, in a form that git apply accepts."""
 
     name: str
-    """The file's name, or made from number and subject."""
+    """The name of the file, or a name made from number and subject."""
     subject: str
     body: bytes
-    """As it was given; transport encodings of a mail are decoded, and paths are as git has them."""
+    """The patch as given, with a mail's transport encoding decoded and paths in git's form."""
     options: Options = ()
-    """What a kernel with this patch is configured with beside the fragment of that name:
-    ("vm.config", "CONFIG_..."). The last patch of a folder has what the folder's *.config say."""
+    """Options of a kernel with this patch in addition to the fragment of that name, as
+    ("vm.config", "CONFIG_..."). The last patch of a folder has those of the folder's *.config."""
 
     ground: Ground = field(default=Ground(), compare=False)
-    """What its series says that it is made for."""
+    """The base that its series states."""
 
     @cached_property
     def sha256(self) -> str:
-        """The digest of the mail as it came, which anybody with the same file gets."""
+        """The digest of the patch as given."""
         return hashlib.sha256(self.body).hexdigest()
 
     @cached_property
     def diff_sha256(self) -> str:
-        """The digest of the diff alone. Patches with equal digests make the same kernel."""
+        """The digest of only the diff. Patches with equal digests make the same kernel."""
         return hashlib.sha256(essence(self.body)).hexdigest()
 
 
 @dataclass(frozen=True)
 class Series:
-    """Patches in the order in which they apply."""
+    """Patches in the order in which they are applied."""
 
     name: str
     patches: tuple[Patch, ...]
@@ -91,31 +91,31 @@ class Series:
 
     @cached_property
     def diff_id(self) -> str:
-        """The same over the SHA-256s of their diffs: which series it is, however it was sent."""
+        """The same hash over the SHA-256s of the diffs, whatever way the series was sent."""
         return _digest(patch.diff_sha256 for patch in self.patches)
 
 
 def named_series(folder: str, experiment: Path) -> Series:
-    """The series that an experiment's file names by its folder.
+    """Return the series that an experiment's file names by its folder.
 
-    It lies in the folder `series` of the experiment or, where that has none of the name, in
-    kernel/series. A folder in a folder is one word: the name of a variant may come of it.
+    It is in the folder `series` of the experiment or, if that has none of the name, in
+    kernel/series. Slashes in its name are replaced, since a variant may be named after it.
     """
     own = own_series(folder, experiment)
     return load_series(own or SERIES / folder, name=folder.replace("/", "-"))
 
 
 def own_series(folder: str, experiment: Path) -> Path | None:
-    """Where it lies, if that is in the experiment's folder."""
+    """Return the path of a series in the experiment's folder; None if it has none of that name."""
     own = experiment / "series" / folder
     return own if own.is_dir() else None
 
 
 def ported(folder: str, base: str, experiment: Path) -> str:
-    """The folder of a series' port to a base; where it has none, the folder itself.
+    """Return the folder of a series' port to a base; without a port, the folder itself.
 
-    A port is a series like any other. It lies in a folder that is named after the base, beside
-    the series that it is used in place of.
+    A port is a series like any other. It is in a folder that is named after the base, beside the
+    series that it replaces.
     """
     port = f"{base}/{folder}"
     return port if own_series(port, experiment) or (SERIES / port).is_dir() else folder
@@ -128,19 +128,19 @@ def load_series(
     version: int | None = None,
     repository: Path | None = None,
 ) -> Series:
-    """The patches of a file, a folder, a mailbox or of commits; cover letters are left out.
+    """Load the patches of a file, a folder, a mailbox or commits, without cover letters.
 
-    *.config beside the patches of a folder are options that these bring; see Patch.options.
+    *.config beside the patches of a folder are options that these add; see Patch.options.
 
     FILE: a mail from git format-patch, or a plain diff. DIR: its *.patch, *.diff and *.eml by
-    name, or in the order of quilt's `series` file if it has one, where a folder stands for all
-    that is in it, changed as files of the same names beside the list say: see _beside(). MBOX: its
-    mails with a diff, by their numbers ("[PATCH 2/7]") if they have any. Each may be compressed by
-    gzip or xz. `-`: any of these but a folder or a bundle, from standard input. A Message-ID, or a
-    mail's address in an archive: the series in its thread. Commits of a git tree as `line_of`
-    names them; what comes before them is the patches' ground.
-    version: which of several to take, as the 3 of "[PATCH v3 2/7]".
-    repository: the git tree of these, or of the commits that a bundle continues from.
+    name, or in the order of quilt's `series` file if it has one. A folder in that list stands for
+    its patches, for which files of the same names beside the list are substitutes; see _beside().
+    MBOX: its mails with a diff, by number ("[PATCH 2/7]") if they have any. Each may be compressed
+    by gzip or xz. `-`: any of these but a folder or a bundle, from standard input. A Message-ID, or
+    a mail's URL in an archive: the series in its thread. Commits of a git tree, see `line_of`; the
+    commit before them is the patches' ground.
+    version: the version to select, which is 3 in "[PATCH v3 2/7]".
+    repository: the git tree of the commits, or of a bundle's prerequisites.
     Raises BadUsage with one line if there is nothing to apply, or if a patch is missing, and
     CannotRunHere if the archive of a Message-ID cannot be reached.
     """
@@ -172,15 +172,14 @@ def load_series(
 
 
 def may_be_commits(path: Path) -> bool:
-    """Whether words for a series name no file and no mail."""
+    """Whether the argument for a series names neither a file nor a mail."""
     return not (path == STANDARD_INPUT or path.exists() or is_message_id(path))
 
 
 def mails_of(path: Path) -> list[Mail]:
-    """All mails of what `load_series` takes, cover letters and answers among them.
+    """Return all mails of an argument of `load_series`, including cover letters and replies.
 
-    Of a git bundle, and of commits, which are no file, there are none. Raises what `load_series`
-    raises where it cannot be read.
+    A git bundle and commits have none. Raises what `load_series` raises if it cannot be read.
     """
     try:
         if path == STANDARD_INPUT:
@@ -201,7 +200,7 @@ def _series(name: str | None, patches: Sequence[Patch], path: Path) -> Series:
 
 
 def prefixes(series: Series) -> tuple[Series, ...]:
-    """The series cut after its first patch, after its second, and so on up to all of it."""
+    """Return the prefixes of a series: its first patch, its first two, and so on up to all."""
     total = len(series.patches)
     return tuple(
         Series(f"{series.name}-{count}of{total}", series.patches[:count])
@@ -210,7 +209,7 @@ def prefixes(series: Series) -> tuple[Series, ...]:
 
 
 def files(patch: Patch) -> frozenset[str]:
-    """The files a patch changes, adds, removes or renames, without the first part of the path."""
+    """Return files that a patch changes, adds, removes or renames, without paths' first part."""
     return changed_files(patch.body)
 
 
@@ -218,7 +217,7 @@ def files(patch: Patch) -> frozenset[str]:
 
 
 def _mail_files(directory: Path) -> list[Path]:
-    """The files of a folder that hold mails or patches, by name; of a Maildir those that came."""
+    """Return the files of a folder with mails or patches, by name; for a Maildir, its mails."""
     if (directory / "cur").is_dir():
         parts = [part for name in ("cur", "new") if (part := directory / name).is_dir()]
         return sorted(file for part in parts for file in part.iterdir())
@@ -237,7 +236,7 @@ def _from_directory(directory: Path, version: int | None) -> list[Patch]:
     for file in inside:
         said = _without_patch(file)
         beside += said
-        # Any other file without a diff is a mistake, and leaving it out would hide it.
+        # Any other file without a diff is a mistake, and must not be skipped silently.
         found += [] if said else [_only_mail(file)]
     chosen = of_folder([*beside, *found], directory, version)
     patches = _patches(chosen, ground_of([*beside, *found], chosen))
@@ -247,7 +246,7 @@ def _from_directory(directory: Path, version: int | None) -> list[Patch]:
 
 
 def _listed(directory: Path, quilt: Path) -> list[Patch]:
-    """What quilt's file lists: patches and, as no other tool has it, folders of them."""
+    """Return the patches that quilt's file lists, and those of listed folders, an extension."""
     places = [directory / name for name in _quilt_names(quilt)]
     folders = [place for place in places if place.is_dir()]
     if any(place.samefile(directory) for place in folders):
@@ -266,15 +265,15 @@ def _listed(directory: Path, quilt: Path) -> list[Patch]:
 
 
 def _beside(directory: Path, place: Path) -> Iterator[Patch]:
-    """The patches of a listed folder, for which files of the same names beside the list stand in.
+    """Yield the patches of a listed folder; files of the same names beside the list replace them.
 
-    Such a file is a patch, or its diff alone below the same message, or a unified diff from the
-    listed patch to the one that is meant. One with words alone says why the patch is left out.
+    Such a file is a patch, or only a diff for the same message, or a unified diff from the listed
+    patch to its replacement. If it has only text, that is the reason to leave out the patch.
     """
     listed = _from_directory(place, None)
     texts = {one.name: _read(file) for one in listed if (file := directory / one.name).is_file()}
     stay = [one for one in listed if one.name not in texts or holds_diff(texts[one.name])]
-    if stay:  # the last one has the options of all
+    if stay:  # the last patch has the options of all
         stay[-1] = replace(stay[-1], options=listed[-1].options)
     for patch in stay:
         file = directory / patch.name
@@ -303,7 +302,7 @@ def _quilt_names(quilt: Path) -> Iterator[str]:
 
 
 def _without_patch(file: Path) -> list[Mail]:
-    """The mails of a cover letter or an answer that is a file of a folder; of others none."""
+    """Return the mails of a file that is a cover letter or a reply; empty for other files."""
     inside = mails(_read(file))
     if any(mail.holds_diff for mail in inside):
         return []
@@ -326,7 +325,7 @@ def _from_file(file: Path, version: int | None) -> list[Patch]:
     if len(patches) != 1:
         return patches
     (alone,) = patches
-    # Without a subject it is called as the file.
+    # Without a subject it has the name of the file.
     subject = file.name if alone.subject == alone.name else alone.subject
     return [replace(alone, name=file.name, subject=subject)]
 
@@ -373,12 +372,12 @@ def _read_input() -> bytes:
 
 @functools.cache
 def _standard_input() -> bytes:
-    """Standard input, which can be read once, while variants are chosen for several bases."""
+    """Return standard input, cached because it is needed for several bases."""
     return sys.stdin.buffer.read(LARGEST_BYTES + 1)
 
 
 def _text(file: Path, body: bytes) -> bytes:
-    """What was read of a file, unpacked; raises BadUsage if it can be no patch."""
+    """Return the contents of a file, unpacked; raises BadUsage if it cannot be a patch."""
     for magic, opener in _PACKED.items():
         if body.startswith(magic):
             body = _unpacked_bytes(file, body, opener)
@@ -413,12 +412,12 @@ def _default_name(path: Path) -> str:
 
 
 def _unpacked(file: Path) -> Path:
-    """A file's name without that of its compression."""
+    """Return a file's name without the suffix of its compression."""
     return file.with_suffix("") if file.suffix in _PACKED_SUFFIXES else file
 
 
 def _slug(text: str) -> str:
-    """Text as a file name, a JSON key and a word on a command line."""
+    """Return a text as a word for file names, JSON keys and command lines."""
     return re.sub(r"[^A-Za-z0-9._+]+", "-", text).strip("-._+")[:_LONGEST_NAME]
 
 

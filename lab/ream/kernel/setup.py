@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""How kernels are built where somebody asks for another way than ours: --config and --cc."""
+"""Other configurations and compilers for the kernels, as --config and --cc ask for them."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -17,14 +17,14 @@ from ream.paths import KERNEL_CONFIG
 from ream.values import read_toml
 
 UNHOSTED = KERNEL_CONFIG / "native.unhosted.toml"
-"""Options that the native stage cannot have, and why."""
+"""File of options that the native stage cannot have, with the reasons."""
 
 SUFFIX = ".config"
 RUNNING = "running"
-"""The name of the running kernel's options, natively."""
+"""Value of --config for the options of the running kernel."""
 
 LARGEST_BYTES = 1 << 20
-"""A whole .config has a third of that."""
+"""Largest file of options; a whole .config has a third of that."""
 
 _LINE = re.compile(r"(?:CONFIG_\w+=.+|# CONFIG_\w+ is not set|#.*|)(?:\s*# with(?:out)? \w+)?")
 
@@ -33,39 +33,39 @@ _BOOT = re.compile(r"^# boot (\S+=\S+)$", re.MULTILINE)
 
 @dataclass(frozen=True)
 class Setup:
-    """What a kernel is built with besides its source: another one is another build."""
+    """What a kernel is built with besides its source. Different setups are different builds."""
 
     config: str = ""
-    """Options over ours, a fragment; empty: ours alone."""
+    """A fragment of options on top of ream's; empty: only ream's."""
     name: str = ""
-    """The options as the user knows them: the name of a file."""
+    """The user's name of the options: the name of a file."""
     cc: str = GCC
     arch: str = X86_64.name
 
     @property
     def target(self) -> Arch:
-        """The architecture."""
+        """The architecture of the kernel."""
         return arch_of(self.arch)
 
     @property
     def asked(self) -> str:
-        """The options without comments, which are no part of a kernel."""
+        """The options without comments, which do not affect a kernel."""
         kept = re.compile(r"(?!#)|# CONFIG_")
         return "\n".join(one for one in self.config.splitlines() if kept.match(one))
 
     @property
     def word(self) -> str:
-        """What --config takes for the same options in the same stage; of a file its name."""
+        """The value of --config for the same options in the same stage; for a file, its name."""
         is_own = (KERNEL_CONFIG / self.name).is_file()
         return self.name.removesuffix(SUFFIX).partition("-")[2] if is_own else self.name
 
     @property
     def boot(self) -> tuple[str, ...]:
-        """What the boot of a hosted computer is told, by lines `# boot NAME=VALUE`."""
+        """Parameters of the boot of a hosted computer, from lines `# boot NAME=VALUE`."""
         return tuple(_BOOT.findall(self.config))
 
     def label(self, tree: str) -> str:
-        """The label of a kernel source that is built like this."""
+        """Return the label of a kernel source that is built with this setup."""
         of = "" if self.arch == X86_64.name else f" for {self.arch}"
         return f"{tree}{of}, configured by {self.name}" if self.config else f"{tree}{of}"
 
@@ -81,11 +81,11 @@ def wanted_setup(
     *,
     step: Step | None = None,
 ) -> Setup:
-    """What --config, --cc and --arch ask for.
+    """Return the setup for --config, --cc and --arch.
 
-    cc: the name of a program, or its path. step: told what is left out of a whole configuration.
-    Raises what `named_config` does, BadUsage for no program or architecture, CannotRunHere where
-    that cannot be compiled for.
+    cc: the name of a program, or its path. step: called with what is left out of a whole
+    configuration. Raises what `named_config` raises, BadUsage for an unknown program or
+    architecture, CannotRunHere if that cannot be compiled for.
     """
     its = arch_of(arch)
     if not its.is_here:
@@ -100,12 +100,12 @@ def wanted_setup(
 
 
 def named_config(words: str, stage: str) -> Setup:
-    """The options that --config asks for: a file, or one of kernel/config for this stage.
+    """Return the options that --config names: a file, or one of kernel/config for this stage.
 
-    `running` are those of the kernel that this machine runs. Natively of these, as of any whole
-    .config, what memory management does is taken, as far as it can be hosted.
-    Raises BadUsage if there is none, for a line that is no option, and in the native stage for
-    options that a hosted kernel cannot have.
+    `running` names those of the running kernel. From these, as from any whole .config, the native
+    stage uses the options of memory management that hosted kernels can have.
+    Raises BadUsage if there is no such file, for a line that is no option, and in the native stage
+    for options that a hosted kernel cannot have.
     """
     path = Path(words)
     if stage == "native" and words.removesuffix(SUFFIX) == RUNNING:
@@ -140,9 +140,9 @@ def named_config(words: str, stage: str) -> Setup:
 
 
 def unhosted(*, several: bool = False) -> dict[str, str]:
-    """Options that no hosted kernel can have, each with the reason.
+    """Return options that no hosted kernel can have, with the reasons.
 
-    several: those instead that a program can have which hosts one kernel, and no other program.
+    several: instead, options that are possible only in a program that hosts a single kernel.
     """
     held = read_toml(UNHOSTED)
     of_all = {name: why for name, why in held.items() if isinstance(why, str)}
@@ -150,16 +150,16 @@ def unhosted(*, several: bool = False) -> dict[str, str]:
 
 
 def refusals(text: str, reasons: Mapping[str, str]) -> Iterator[str]:
-    """The options that a fragment turns on and that have a reason against it, each with that."""
+    """Yield the options that a fragment enables and that cannot be hosted, with the reasons."""
     for name, value in options(text).items():
         if name in reasons and value != "n":
             yield f"CONFIG_{name}: {reasons[name]}"
 
 
 def check_options(fragment: str, setup: Setup, held: str, tree: Path, label: str) -> None:
-    """Raise BadUsage naming options of a setup that a .config does not hold.
+    """Raise BadUsage naming options of a setup that a .config does not satisfy.
 
-    fragment: ours. An option of ours that the setup's keep from holding is named, too.
+    fragment: ream's options. Those that the setup's options prevent are named, too.
     """
     asked = suited(setup.config, tree, setup.target)
     if not (unmet := unmet_options(f"{fragment}\n{asked}", held)):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""How many bytes of code the objects have that differ between two builds of a kernel."""
+"""Sizes of code in objects that differ between two builds of a kernel."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -13,9 +13,9 @@ _ALLOCATED, _EXECUTABLE = 0x2, 0x4
 
 
 def text_bytes(before: Mapping[str, Path], after: Mapping[str, Path]) -> tuple[int, int]:
-    """Bytes of code in the objects that differ, in each of two builds, given by name.
+    """Return the bytes of code in differing objects of two builds, which are given by name.
 
-    Raises ELFError for what is no ELF file.
+    Raises ELFError if an object is no ELF file.
     """
     differing = [
         name

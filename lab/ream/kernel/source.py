@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Kernel source: of a base, or what --tree names; unpacked once, cached by content."""
+"""Kernel sources of bases or of --tree; they are unpacked once and cached by content."""
 
 import hashlib
 import logging
@@ -35,36 +35,36 @@ from ream.kernel.setup import OURS, Setup
 log = logging.getLogger(__name__)
 
 LATEST = Path("latest")
-"""As --tree: ask the archive again, though a tree of it is in the cache."""
+"""Value of --tree that asks the archive again although a tree of it is in the cache."""
 
 TREE_BYTES = 1_800_000_000
-"""What an unpacked 7.3 takes on disk (1.64 GB of 6.12 in 92,000 files), with some room."""
+"""Disk space of an unpacked 7.3, with a margin (6.12 takes 1.64 GB in 92,000 files)."""
 
 PACKAGE_BYTES = 320_000_000
-"""The package and the tar ball in it, there until the tree is unpacked."""
+"""Disk space of the package and its tar ball, which are kept until the tree is unpacked."""
 
 EXPANSION = 12
-"""Disk space of an unpacked tree over the size of its tar ball; 10.7 for Debian's .tar.xz."""
+"""Ratio of an unpacked tree's disk space to its tar ball; it is 10.7 for Debian's .tar.xz."""
 
 UNPACK_S = 900.0
 
 _DECOMPRESSORS = (
-    (b"\xfd7zXZ\x00", "xz -T0"),  # on all CPUs: 14 s where one takes 24 s
+    (b"\xfd7zXZ\x00", "xz -T0"),  # all CPUs: 14 s instead of 24 s with one
     (b"\x1f\x8b", "gzip"),
     (b"BZh", "bzip2"),
     (b"\x28\xb5\x2f\xfd", "zstd"),
 )
 
 _PROOF = "mm/mm_init.c"
-"""A file that every kernel tree we can measure has."""
+"""A file that every usable kernel tree has."""
 
 _BUILT_IN_PLACE = (".config", "include/config", "arch/x86/include/generated")
-"""What makes kbuild refuse to build such a tree in another directory (its outputmakefile)."""
+"""Files of a built tree, which kbuild refuses to build in another directory (outputmakefile)."""
 
 
 @dataclass(frozen=True)
 class Commit:
-    """A commit of a git work tree, whatever that has checked out."""
+    """A commit of a git work tree, which need not be checked out."""
 
     repository: Path
     revision: str
@@ -74,11 +74,11 @@ class Commit:
 
 
 Wanted: TypeAlias = "Path | Base | Commit | None"
-"""A kernel source that is asked for: by --tree, by --base, or by neither."""
+"""A requested kernel source: by --tree, by --base, or by neither."""
 
 
 def named_source(path: Path) -> "Path | Commit":
-    """What --tree names: a file or folder, or with DIR@REVISION a commit of a git work tree."""
+    """Return what --tree names: a file or folder, or a commit of a git work tree (DIR@REVISION)."""
     where, _, revision = str(path).rpartition("@")
     if path.exists() or not where or not (Path(where) / ".git").exists():
         return path
@@ -105,35 +105,35 @@ def at_commit(tree: Wanted, commits: Iterable[str]) -> Wanted:
 
 @dataclass(frozen=True)
 class Tree:
-    """A pristine kernel tree in the cache; never written to after it appears.
+    """A pristine kernel tree in the cache, which is never written after it appears.
 
     Variants share its files by hard links, so writing to one would change them all.
     """
 
     path: Path
     key: str
-    """Hex: SHA-256 of the package, tar ball or directory; or git's id of the tree at HEAD."""
+    """SHA-256 in hexadecimal of the package, tar ball or directory; or git's id of HEAD's tree."""
     label: str
-    """A name for people: the package and its version, or what --tree named."""
+    """A name for display: the package and its version, or the value of --tree."""
     version: str
     """The version in the top Makefile, as in "6.12.117"."""
     setup: Setup = OURS
-    """How kernels of it are built."""
+    """How its kernels are built."""
 
     def built(self, setup: Setup) -> "Tree":
-        """The same source, to be built in another way."""
+        """Return the same source with another setup."""
         return replace(self, setup=setup, label=setup.label(self.label))
 
 
 def fetch_tree(tree: Wanted, *, cache: Path, step: Step) -> Tree:
-    """A pristine tree in the cache, unpacked now if it is not there yet.
+    """Return a pristine tree in the cache, unpacking it if it is not there yet.
 
     tree: a base, or None for the default one: its newest in the cache or, if there is none, the
-        newest that the archive offers: a second run needs no network. The path `latest` asks the
+        newest that the archive offers, so a second run needs no network. The path `latest` asks the
         archive for the default one again (give a directory of that name by its absolute path),
-        and so does the base `latest` for the newest kernel of all. Else a directory, taken as it
-        is; or a git work tree, of which HEAD is taken; or a tar ball.
-    step: told what is being done, one line each time.
+        and so does the base `latest` for the newest kernel of all. Otherwise a directory, which is
+        used as it is, a git work tree, of which HEAD is used, or a tar ball.
+    step: called with a line on each action.
     Raises BadUsage if --tree is not usable, CannotRunHere if the archive cannot be reached or
     the disk is full; the cache then holds what it held before.
     """
@@ -146,7 +146,7 @@ def fetch_tree(tree: Wanted, *, cache: Path, step: Step) -> Tree:
         if (base := base_of(tree)) is not None:
             fresh = tree == LATEST or base.package is None
             return _from_archive(base, trees, refresh=fresh, step=step)
-        assert isinstance(tree, Path)  # or it was a base
+        assert isinstance(tree, Path)  # others are bases
         if not tree.exists():
             raise BadUsage(f"{tree}: no such file or directory")
         if not tree.is_dir():
@@ -158,20 +158,20 @@ def fetch_tree(tree: Wanted, *, cache: Path, step: Step) -> Tree:
 
 
 def base_of(tree: Wanted) -> Base | None:
-    """The base that is meant, if one is: by --base, or because nothing else was named."""
+    """Return the base that is selected, by --base or by default; None if another source is."""
     if isinstance(tree, Base):
         return tree
     return default_base() if tree is None or tree == LATEST else None
 
 
 def cached_tree(cache: Path, tree: Base | None = None) -> Tree | None:
-    """What fetch_tree() gives of a base, if the cache has it already; nothing is fetched."""
+    """Return the tree of a base if it is in the cache, else None; nothing is fetched."""
     trees = cache.resolve() / "tree"
     return _newest_cached(trees, tree or default_base()) if trees.is_dir() else None
 
 
 def unpacked_trees(cache: Path) -> Iterator[tuple[str, Tree]]:
-    """Kernel sources that the cache has: bases, the newest first, then others; and what names one.
+    """Yield kernel sources in the cache with their names: bases, the newest first, then others.
 
     Nothing is fetched.
     """
@@ -188,10 +188,10 @@ def unpacked_trees(cache: Path) -> Iterator[tuple[str, Tree]]:
 
 
 def peek(tree: Wanted, names: Sequence[str], *, into: Path, cache: Path) -> str | None:
-    """Copy these files of what fetch_tree() would give, if they can be had without unpacking it.
+    """Copy files of the tree that fetch_tree() would return, if that needs no unpacking.
 
-    Return its label; None if it would have to be fetched or unpacked first. What it does not have
-    is left out. Raises BadUsage if --tree is not usable.
+    Return its label; None if it would have to be fetched or unpacked first. Files that it does not
+    have are left out. Raises BadUsage if --tree is not usable.
     """
     if isinstance(tree, Commit):
         return _peek_git(tree.repository, names, into, tree.revision)
@@ -216,7 +216,7 @@ def peek(tree: Wanted, names: Sequence[str], *, into: Path, cache: Path) -> str 
 
 
 def expected_version(tree: Wanted, *, cache: Path) -> str:
-    """The version of what fetch_tree() would give, or of the base that is meant if nobody knows."""
+    """Return the version of the tree that fetch_tree() would return; a base's name if unknown."""
     with tempfile.TemporaryDirectory() as scratch:
         place = Path(scratch)
         if peek(tree, ("Makefile", _PROOF), into=place, cache=cache) is not None:
@@ -226,7 +226,7 @@ def expected_version(tree: Wanted, *, cache: Path) -> str:
 
 
 def copy_files(tree: Path, names: Sequence[str], *, into: Path) -> None:
-    """Copy files of a tree, links as links; what is none there is left out."""
+    """Copy files of a tree, and links as links; missing files are left out."""
     for name in names:
         original, copy = tree / name, into / name
         if original.is_file() or original.is_symlink():
@@ -235,16 +235,16 @@ def copy_files(tree: Path, names: Sequence[str], *, into: Path) -> None:
 
 
 def kept_tree(cache: Path, key: str) -> Tree | None:
-    """A tree that the cache has, by its key; nothing is fetched."""
+    """Return a tree in the cache by its key; None if it is not there."""
     entry = cache.resolve() / "tree" / key
     stamp = _stamp(entry) if key.isalnum() else None
     return None if stamp is None else _tree(entry, str(stamp.get("label")))
 
 
 def kernel_version(tree: Path, *, named: Path) -> str:
-    """The version in a tree's top Makefile, such as "6.12.117" or "6.13.0-rc1".
+    """Return the version in a tree's top Makefile, such as "6.12.117" or "6.13.0-rc1".
 
-    named: how the user knows the tree. Raises BadUsage if it is no kernel tree.
+    named: the user's name of the tree. Raises BadUsage if it is no kernel tree.
     """
     try:
         makefile = (tree / "Makefile").read_text(encoding="utf-8", errors="replace")[:4096]
@@ -274,7 +274,7 @@ def _from_archive(base: Base, trees: Path, *, refresh: bool, step: Step) -> Tree
             have = cached.label if cached else None
             offer, package = archive.download(base, into=room, have=have, step=step)
             if package is None:
-                assert cached is not None  # only a version we have is not fetched
+                assert cached is not None  # only a cached version is not fetched
                 return cached
             step(f"unpacking {offer}")
             entry = trees / _sha256(package)
@@ -315,7 +315,7 @@ def _from_git(tree: Path, trees: Path, step: Step, revision: str = "HEAD") -> Tr
     with locked(entry, step):
         if _stamp(entry) is not None:
             return _tree(entry, label)
-        nr_bytes = 2 * _committed_bytes(tree, commit)  # the tar ball and what is in it
+        nr_bytes = 2 * _committed_bytes(tree, commit)  # the tar ball and its contents
         need_space(trees, nr_bytes, f"unpacking {revision} of {tree}")
         with workroom(entry) as room:
             step(f"unpacking {label}")
@@ -333,7 +333,7 @@ def _commit(tree: Path, revision: str) -> str:
 
 
 def _committed_bytes(tree: Path, commit: str) -> int:
-    """What the files of a commit take on a disk of 4 KiB blocks, or in a tar ball."""
+    """Return the bytes of a commit's files on a disk with 4 KiB blocks, or in a tar ball."""
     files = _git(tree, "ls-tree", "-r", "-l", "-z", commit).rstrip("\0").split("\0")
     sizes = [file.partition("\t")[0].split()[3] for file in files]
     return sum(int(size) // 4096 * 4096 + 4096 for size in sizes if size != "-")
@@ -343,7 +343,7 @@ def _peek_git(tree: Path, names: Sequence[str], into: Path, revision: str = "HEA
     commit = _commit(tree, revision)
     literally = "--literal-pathspecs"
     listed = _git(tree, literally, "ls-tree", "-z", "--name-only", commit, "--", *names)
-    # Without any name both commands would take all there is.
+    # Without names both commands would select all files.
     there = [name for name in listed.split("\0") if name] if names else []
     if there:
         with tempfile.NamedTemporaryFile(suffix=".tar") as file:
@@ -404,7 +404,7 @@ def _refuse_built_in_place(tree: Path) -> None:
 def _from_opened(
     tarball: Path, entry: Path, *, named: str, step: Step, origin: str | None = None
 ) -> Tree:
-    """The tree in a tar ball whose key, and so whose place in the cache, is known."""
+    """Return the tree of a tar ball whose key, and so whose cache entry, is known."""
     label = named if origin else f"{tarball.name} (sha256 {entry.name[:12]})"
     with locked(entry, step):
         if _stamp(entry) is not None:
@@ -416,7 +416,7 @@ def _from_opened(
 
 
 def _keep(tarball: Path, entry: Path, *, named: str, label: str, origin: str | None = None) -> Tree:
-    """Unpack a tar ball into the cache, under its lock; all of it or nothing."""
+    """Unpack a tar ball into the cache under the entry's lock, completely or not at all."""
     with appearing(entry, lambda: {"label": label, "origin": origin}) as partial:
         unpacked = partial / "unpacked"
         unpacked.mkdir()
@@ -454,15 +454,15 @@ def _decompressor(tarball: Path) -> tuple[str, ...]:
 
 
 def _unpacked_bytes(tarball: Path) -> int:
-    """What unpacking may take: a guess on the safe side, at most what a whole kernel takes."""
+    """Return an upper estimate of the unpacked size, at most that of a whole kernel."""
     packed = tarball.stat().st_size
     return min(TREE_BYTES, EXPANSION * packed if _decompressor(tarball) else 2 * packed)
 
 
 def _seal(tree: Path) -> None:
-    """Take away write permission from files: a variant's tree shares them by hard links.
+    """Remove write permission from files, since variants' trees share them by hard links.
 
-    Directories stay ours to change and to remove.
+    Directories stay writable, so that the tree can be removed.
     """
     find = ("find", str(tree), "-type", "d", "-exec", "chmod", "u+rwx", "{}", "+")
     run(Command((*find, "-o", "-type", "f", "-exec", "chmod", "a-w,u+r", "{}", "+"), tree, 300))
@@ -486,9 +486,9 @@ def _sha256(file: Path) -> str:
 
 
 def _directory_digest(directory: Path) -> tuple[str, int]:
-    """SHA-256 over every file's name, kind, x bit and content; and the space they take, in bytes.
+    """Return a SHA-256 over every file's name, kind, x bit and content, and their bytes on disk.
 
-    Times and owners do not count: a copy has the same digest.
+    Times and owners are not included, so a copy has the same digest.
     """
     digest = hashlib.sha256()
     nr_bytes = 0
@@ -506,7 +506,7 @@ def _directory_digest(directory: Path) -> tuple[str, int]:
 
 
 def _files(directory: Path) -> Iterator[Path]:
-    """Regular files and symbolic links below a directory, in one order everywhere."""
+    """Yield regular files and symbolic links below a directory in a fixed order."""
     for parent, directories, names in os.walk(directory):
         directories.sort()
         links = [name for name in directories if Path(parent, name).is_symlink()]
@@ -517,7 +517,7 @@ def _files(directory: Path) -> Iterator[Path]:
 
 
 def _said(cause: ReamError) -> str:
-    """The line in which a program we drove says why it failed."""
+    """Return the line of a failed program's output that gives the reason."""
     programs = "tar|xz|gzip|bzip2|zstd|dpkg-deb|cp|fatal"
     found = re.search(rf"(?m)(?:^|exit \d+: )((?:{programs}): .*)$", str(cause))
     return found[1] if found else str(cause).splitlines()[-1]

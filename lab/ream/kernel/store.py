@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The store of compiled objects, which every run, test and verdict shares: ccache, in our cache.
+"""The store of compiled objects that all runs, tests and verdicts share: ccache in ream's cache.
 
-ccache finds an object by the contents of its source and of every header that this includes, by its
-compiler and its options. A variant then compiles only what its patches change, whichever
-experiment, test or base compiled the rest before. Without ccache everything is compiled.
+ccache finds an object by the contents of its source and headers, its compiler and its options. A
+variant then compiles only what its patches change, whichever experiment, test or base compiled the
+rest before. Without ccache everything is compiled.
 """
 
 import shutil
@@ -14,7 +14,7 @@ from ream.paths import cache_dir
 
 PROGRAM = "ccache"
 LARGEST = "4G"
-"""What the store may take; ccache removes what was not used for longest."""
+"""Largest size of the store; ccache removes the objects that were unused for longest."""
 
 
 def is_there() -> bool:
@@ -23,14 +23,14 @@ def is_there() -> bool:
 
 
 def place() -> Path:
-    """The folder of the store. It is there afterwards: a confined ccache may not make it."""
+    """Return the folder of the store; create it, since a confined ccache may not."""
     folder = cache_dir() / "objects"
     folder.mkdir(parents=True, exist_ok=True)
     return folder
 
 
 def environment() -> Mapping[str, str]:
-    """What ccache is told for a build; nothing without ccache. The user's own settings are not."""
+    """Return ccache's settings for a build, without the user's own; empty without ccache."""
     if not is_there():
         return {}
     folder = place()
@@ -39,9 +39,9 @@ def environment() -> Mapping[str, str]:
         "CCACHE_CONFIGPATH": "/dev/null",
         "CCACHE_TEMPDIR": str(folder / "tmp"),
         "CCACHE_MAXSIZE": LARGEST,
-        # By the headers that the compiler names, not by preprocessed text: to make that takes a
-        # quarter of the time of a compilation, and finds next to nothing more.
+        # Look up by headers that the compiler names, not by preprocessed text, which takes a
+        # quarter of the time of a compilation and finds hardly any more objects.
         "CCACHE_DEPEND": "1",
-        # Every clone of a tree is one more link to its files, which changes their ctime.
+        # Every clone of a tree adds links to its files, which changes their ctime.
         "CCACHE_SLOPPINESS": "include_file_ctime,include_file_mtime",
     }

@@ -15,23 +15,22 @@ _ERROR = re.compile(
     r"(?:fatal )?error: (?P<what>.*)$",
     re.MULTILINE,
 )
-"""A compiler's error, at the beginning of a line or behind the command that `run` failed with."""
+"""A compiler's error, at the start of a line or after the command that failed in `run`."""
 
 _OUT = "../"
-"""How kbuild names the source tree, as seen from its build directory."""
+"""Path of the source tree from kbuild's build directory."""
 
 
 class DoesNotCompile(BadUsage):
-    """A patch applies to the kernel source, and the result is refused by the compiler."""
+    """A patch applies to the kernel source, but the result does not compile."""
 
 
 @contextmanager
 def naming_the_patch(patches: Sequence[Patch], tree: Path) -> Iterator[None]:
     """Turn a compiler's error in a patched file of the kernel into DoesNotCompile.
 
-    patches: those on the kernel that is compiled; without them it has to compile. tree: its
-    source. An error in one of our files beside the kernel's stays what it is, as any error does
-    that is not a compiler's.
+    patches: those on the kernel that is compiled; without them it must compile. tree: its source.
+    Errors in ream's own files, and errors that are not a compiler's, are not changed.
     """
     try:
         yield
@@ -46,7 +45,7 @@ def naming_the_patch(patches: Sequence[Patch], tree: Path) -> Iterator[None]:
 
 
 def _which(patches: Sequence[Patch], tree: Path, file: str, line: int) -> str:
-    """The patch that brought a line, and a verb; all patches if it is not known."""
+    """Return the patch that added a line, with a verb; all patches if it is not known."""
     text = _line(tree / file, line)
     bringing = [
         one for one in patches if file in files(one) and text and b"\n+" + text + b"\n" in one.body
@@ -57,7 +56,7 @@ def _which(patches: Sequence[Patch], tree: Path, file: str, line: int) -> str:
 
 
 def _line(path: Path, number: int) -> bytes:
-    """A line of a file without its end; nothing if there is none."""
+    """Return a line of a file without its newline; empty if there is no such line."""
     try:
         lines = path.read_bytes().split(b"\n")
     except OSError:

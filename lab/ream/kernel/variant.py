@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Variants: a pristine tree plus patches plus our homes, configured, cached by content.
+"""Variants: a pristine tree with patches and ream's own files, configured and cached by content.
 
-A variant is a clone of a prepared base. Its source files are hard links to the pristine tree,
-so whatever changes one must put a new file in its place, and git apply does. Its build
-directory is a copy, in which kbuild finds everything done but what the patches touch.
+A variant is a clone of a prepared base. Its source files are hard links to the pristine tree, so
+changing one means replacing it by a new file, as git apply does. Its build directory is a copy, in
+which kbuild finds everything up to date except what the patches touch.
 """
 
 import functools
@@ -63,20 +63,20 @@ from ream.kernel.source import Tree, Wanted, cached_tree, copy_files, peek, unpa
 from ream.paths import KERNEL_HOSTED
 
 VARIANT_BYTES = 120_000_000
-"""What a clone takes: 25 MB of directories, a build directory of 10 MB, and objects."""
+"""Disk space of a clone: 25 MB of directories, a build directory of 10 MB, and objects."""
 
 CLONE_S = 300.0
 APPLY_S = 60.0
 
 WHOLE = "whole.json"
-"""Beside a variant's tree, once all that is wanted of it is built."""
+"""File beside a variant's tree that exists when everything requested is built."""
 
 BUILDING = "building"
-"""Beside a variant's tree, while kbuild writes there. If it is still there and nobody holds the
-lock, that was killed: what it left may be half written, and kbuild would take it for done."""
+"""File beside a variant's tree while kbuild writes there. If it exists and the lock is free, kbuild
+was killed, and may have left half-written files that look complete."""
 
 HOME = "ream"
-"""The directory in a variant's tree that our kernel-side files are copied to."""
+"""The directory in a variant's tree to which ream's kernel-side files are copied."""
 
 _BUT_FOR_SPACE = (
     "; it would but for white space, which a mail program may have changed: take the mail from its"
@@ -84,7 +84,7 @@ _BUT_FOR_SPACE = (
 )
 
 _APART_FROM_ANY_REPOSITORY = {
-    # git apply in a directory of somebody's repository would skip what that does not track.
+    # Inside a repository, git apply would skip files that the repository does not track.
     "GIT_DIR": "/dev/null",
     "GIT_CONFIG_GLOBAL": "/dev/null",
     "GIT_CONFIG_NOSYSTEM": "1",
@@ -102,20 +102,19 @@ def assemble(
     step: Step,
     room_bytes: int = VARIANT_BYTES,
 ) -> Path:
-    """A variant's source tree, patched, configured and prepared; made now if not in the cache.
+    """Return a variant's tree: patched, configured and prepared. It is made if not in the cache.
 
-    fragments: merged over tinyconfig, the later over the earlier, and then what the patches say
-        to a fragment of that name; every option asked for in the end holds in the result.
-    homes: our files that kbuild compiles beside the kernel's, and directories of such files;
-        they end up flat in the tree's ream/, so "ream/glue.o" is a target of `build_objects`.
-        A Makefile among them is used; else every .c and .S is one object.
-    probes: files of them; ream/have.h then says what the tree has.
-    step: told what is being done. room_bytes: disk space that there must be for a new one.
-    If a variant with the first of these patches, or none, is built (`build_objects`; without homes,
-    whole: `build_image`), what was built is in the new one's build directory, and kbuild makes anew
-    only what the rest change.
-    Raises DoesNotApply naming patch, file, hunk and tree if a patch does not, CannotRunHere if this
-    machine cannot build, ReamError with a tool's first error. The cache is then as it was.
+    fragments: merged on top of tinyconfig, later ones over earlier ones, followed by the patches'
+        options for a fragment of that name. All options must hold in the result.
+    homes: ream's files that kbuild compiles beside the kernel's, and directories of such files.
+        They are copied flat into the tree's ream/, so "ream/glue.o" is a target of
+        `build_objects`. A Makefile among them is used; else every .c and .S is one object.
+    probes: files of probes, for ream/have.h.
+    step: called with each action. room_bytes: disk space that a new variant needs.
+    If a variant with a prefix of the patches is built (by `build_objects`, or without homes by
+    `build_image`), its build is copied, and kbuild makes only what the other patches change.
+    Raises DoesNotApply naming patch, file, hunk and tree if a patch does not apply, CannotRunHere
+    if this machine cannot build, ReamError with a tool's first error. The cache is then unchanged.
     """
     cache = cache.resolve()
     _check_place(cache)
@@ -152,7 +151,7 @@ def assemble(
 
 
 def _fragment_for(tree: Tree, fragments: Sequence[Path]) -> str:
-    """What all of them say to a tree, in order, and then what somebody asks for besides."""
+    """Join the parts of fragments that suit a tree, in order, and then the options asked for."""
     texts = (*(one.read_text(encoding="utf-8") for one in fragments), tree.setup.asked)
     return suited("\n".join(filter(None, texts)), tree.path, tree.setup.target)
 
@@ -162,8 +161,8 @@ def _base_key(tree: Tree, fragment: str) -> str:
 
 
 def _tools(tree: Tree) -> list[str | int]:
-    """What a base is made of besides its configuration."""
-    # ccache is in every command that kbuild records; without it nothing is.
+    """Return what a base depends on besides its configuration."""
+    # kbuild records ccache, if it is used, in every command.
     through = compiler().split()[:-1]
     arch = tree.setup.target
     version = compiler_version(tree.setup.cc, arch)
@@ -173,7 +172,7 @@ def _tools(tree: Tree) -> list[str | int]:
 
 
 def _make_room(variants: Path, room_bytes: int, step: Step) -> None:
-    """Remove what is unfinished or was not used for long; raises CannotRunHere if that is short."""
+    """Remove unfinished and unused entries; raises CannotRunHere if there is still no room."""
     sweep(variants, step)
     prune(variants, unused_since=long_ago())
     spare(variants, room_bytes)
@@ -183,7 +182,7 @@ def _make_room(variants: Path, room_bytes: int, step: Step) -> None:
 def _configure_late(
     variant: Path, fragment: str, late: str, patches: Sequence[Patch], tree: Tree
 ) -> None:
-    """Add options that patches bring; of two lines for one the last counts, as in a merge."""
+    """Add the options of patches; the last of two lines for an option applies, as in a merge."""
     if not late and not _touches_configuration(patches):
         return
     _append(variant / BUILD / ".config", late)
@@ -195,7 +194,7 @@ def _configure_late(
 
 
 class DoesNotApply(BadUsage):
-    """A patch is not for the tree that it was tried on."""
+    """A patch does not apply to the tree that it was tried on."""
 
     def __init__(
         self, patch: Patch, why: str, tree: str | None = None, elsewhere: str = ""
@@ -207,7 +206,7 @@ class DoesNotApply(BadUsage):
 
     @property
     def short(self) -> str:
-        """Without the tree and the way out, for those who know both."""
+        """The error without the tree and the advice, for messages that already give both."""
         return f"{self.patch.name} {self.why}"
 
     @staticmethod
@@ -225,10 +224,10 @@ class DoesNotApply(BadUsage):
 def apply(patches: Sequence[Patch], tree: Path, *, only: str = "*") -> None:
     """Apply patches in order to a tree whose files may be hard links to another's.
 
-    Strictly: context must match exactly, only line numbers may be off. git apply replaces
-    files, never writes into them, and refuses paths that lead out of the tree. only: a pattern of
-    files; what patches do to others is left out.
-    Raises DoesNotApply for the first that does not; the tree is then half patched.
+    Context must match exactly; only line numbers may differ. git apply replaces files and never
+    writes into them, and refuses paths that lead out of the tree. only: a pattern of files; changes
+    of other files are left out.
+    Raises DoesNotApply for the first patch that does not; the tree is then half patched.
     """
     for patch in patches:
         with tempfile.NamedTemporaryFile(suffix=".patch") as file:
@@ -248,10 +247,10 @@ def apply(patches: Sequence[Patch], tree: Path, *, only: str = "*") -> None:
 
 
 def rehearse(patches: Sequence[Patch], tree: Tree, *, cache: Path) -> None:
-    """Apply patches to copies of the files they touch: a bad one is then told in no time.
+    """Apply patches to copies of the files that they touch, to find a bad patch quickly.
 
-    Raises what `apply` raises, with the tree and the way out; the tree stays as it is.
-    cache: where a kernel source may be to which they do apply.
+    Raises what `apply` raises, with the tree and advice; the tree is not changed.
+    cache: the cache, which may have a kernel source to which they apply.
     """
     with patched_files(patches, tree, cache=cache):
         pass
@@ -259,7 +258,7 @@ def rehearse(patches: Sequence[Patch], tree: Tree, *, cache: Path) -> None:
 
 @contextmanager
 def patched_files(patches: Sequence[Patch], tree: Tree, *, cache: Path) -> Iterator[Path]:
-    """A folder with the files of a tree that patches touch, as they leave them; as rehearse()."""
+    """Yield a folder with the patched versions of touched files; arguments as in rehearse()."""
     with tempfile.TemporaryDirectory() as scratch:
         copy_files(tree.path, _touched(patches), into=Path(scratch))
         _apply_copies(patches, Path(scratch), tree.label, cache)
@@ -267,7 +266,7 @@ def patched_files(patches: Sequence[Patch], tree: Tree, *, cache: Path) -> Itera
 
 
 def try_to_apply(patches: Sequence[Patch], tree: Wanted, *, cache: Path) -> str | None:
-    """Rehearse patches on what `fetch_tree` would give, if it is here already; its label.
+    """Rehearse patches on what `fetch_tree` would return, if it is available; return its label.
 
     None if it would have to be fetched or unpacked first. Raises as `rehearse` does, and BadUsage
     if --tree is not usable.
@@ -280,7 +279,7 @@ def try_to_apply(patches: Sequence[Patch], tree: Wanted, *, cache: Path) -> str 
 
 
 def _touched(patches: Sequence[Patch]) -> list[str]:
-    """The files that patches touch; of what leads out of the tree, git apply will tell."""
+    """Return the files that patches touch. Paths out of the tree are left to git apply."""
     names = {PurePosixPath(name) for patch in patches for name in files(patch)}
     return sorted(str(name) for name in names if not name.is_absolute() and ".." not in name.parts)
 
@@ -294,10 +293,10 @@ def _apply_copies(patches: Sequence[Patch], copies: Path, label: str, cache: Pat
 
 
 def _elsewhere(patches: Sequence[Patch], label: str, cache: Path) -> str:
-    """The kernel source nearest to that of a label to which patches apply, of those in the cache.
+    """Return advice: the nearest kernel source in the cache to which patches apply.
 
-    Nearest: the fewest of the others lie between, in the order of their versions. If there is none,
-    the bases that could not be tried.
+    The nearest has the fewest others between it and that of the label, ordered by version. If there
+    is none, the advice names the bases that could not be tried.
     """
     there = sorted(unpacked_trees(cache), key=lambda one: version_numbers(one[1].version))
     own = next((at for at, (_, tree) in enumerate(there) if tree.label == label), len(there))
@@ -314,7 +313,7 @@ def _elsewhere(patches: Sequence[Patch], label: str, cache: Path) -> str:
 
 
 def refusal(patch: Patch, said: str) -> str:
-    """Why git apply refused a patch, in one line: which file, which hunk, and where it was for."""
+    """Return why git apply refused a patch, in one line: the file, the hunk and its place."""
     if match := re.search(r"patch failed: (.+):(\d+)$", said, re.MULTILINE):
         file, line = match[1], int(match[2])
         for hunk in hunks(patch.body):
@@ -336,7 +335,7 @@ def _touches_configuration(patches: Sequence[Patch]) -> bool:
 
 
 def _prepared(tree: Tree, fragment: str, entry: Path, step: Step) -> Path:
-    """The base that variants are cloned from: no patches, configured, `make prepare` done."""
+    """Make the base from which variants are cloned: without patches, configured and prepared."""
     with locked(entry, step):
         if _is_whole(entry):
             return entry / "linux"
@@ -369,10 +368,10 @@ def _prepared(tree: Tree, fragment: str, entry: Path, step: Step) -> Path:
 
 
 def _begin_base(tools: str, base: Path, entry: Path, step: Step) -> bool:
-    """Clone a base with another configuration; whether there is one that is made of the same.
+    """Clone a base with another configuration but the same tools; return whether there is one.
 
-    kbuild's own programs take most of the time that a base takes, and are the same in each. kbuild
-    makes again what depends on the configuration. This never waits for a base that is being made.
+    Building kbuild's own programs takes most of the time of a base, and they are the same in each.
+    kbuild rebuilds what depends on the configuration. This never waits for a base being made.
     """
     others = (stamp.parent for stamp in sorted(entry.parent.glob(f"*/{STAMP}")))
     return any(
@@ -383,7 +382,7 @@ def _begin_base(tools: str, base: Path, entry: Path, step: Step) -> bool:
 
 
 def hosting_files(arch: Arch) -> list[Path]:
-    """The patches that kernels of an architecture need for their objects to be a program's."""
+    """Return the patches with which an architecture's kernel objects can be part of a program."""
     return sorted((KERNEL_HOSTED / arch.name).glob("*.patch"))
 
 
@@ -409,16 +408,16 @@ def _begin(
     hosted: bool,
     step: Step,
 ) -> int | None:
-    """Clone the longest beginning of a series that is built; how many patches it has.
+    """Clone the longest prefix of a series that is built; return its number of patches.
 
-    None where there is none, and then nothing is cloned. entry: the variant's own. hosted: beside
-    files of ours, so that some objects are built, else all of a kernel. Nobody waits for us who
-    builds what we wait for: a beginning is always shorter.
+    None if there is none; then nothing is cloned. entry: the variant's cache entry. hosted: whether
+    it has ream's files, so that only some objects are built, or a whole kernel. Waiting runs do not
+    deadlock, since a prefix is always shorter.
     """
     built = BUILT if hosted else WHOLE
     for count in reversed(range(len(patches))):
         if hosted and "Kbuild" in files(patches[count]):
-            return None  # the beginning's names our files, too
+            return None  # the prefix's names ream's files, too
         beginning = entry.with_name(key_of(patches[:count]))
         if (beginning / built).is_file() and _clone_built(beginning, variant, built, step):
             return count
@@ -426,20 +425,20 @@ def _begin(
 
 
 def _late_options(patches: Sequence[Patch], fragments: Sequence[Path]) -> str:
-    """What patches say to these fragments, in order."""
+    """Return the options of patches for these fragments, in order."""
     names = {file.name for file in fragments}
     return "\n".join(text for patch in patches for name, text in patch.options if name in names)
 
 
 def _append(file: Path, text: str) -> None:
-    """Lengthen a file of a variant's own."""
+    """Append to a file that belongs to a variant alone."""
     if text:
         with file.open("a", encoding="utf-8") as opened:
             opened.write(f"\n{text}\n")
 
 
 def _clone_built(entry: Path, variant: Path, built: str, step: Step) -> bool:
-    """Clone a variant with what was built in it, if a file beside its tree still says so."""
+    """Clone a variant with its build, if the marker file beside its tree exists."""
     with locked(entry, step):
         if not (_is_whole(entry) and (entry / built).is_file()):
             return False
@@ -449,10 +448,10 @@ def _clone_built(entry: Path, variant: Path, built: str, step: Step) -> bool:
 
 
 def _relocate(build: Path, old: Path, new: Path) -> None:
-    """Have the tools' recorded commands name the place to which their tree goes.
+    """Change paths in the recorded commands of tools/ to the final path of their tree.
 
-    kbuild proper records relative paths, tools/ absolute ones: unless they are changed,
-    objtool is built again in every clone, which takes longer than all objects we want.
+    kbuild proper records relative paths, but tools/ absolute ones. If they were not changed,
+    objtool would be rebuilt in every clone, which takes longer than all wanted objects.
     """
     for record in (build / "tools").rglob(".*.cmd"):
         text = record.read_bytes()
@@ -481,7 +480,7 @@ def _is_whole(entry: Path) -> bool:
 
 
 def _home_files(homes: Sequence[Path]) -> dict[str, Path]:
-    """Every file that goes into the tree's ream/, by the name it has there."""
+    """Return every file that is copied into the tree's ream/, by its name there."""
     found: dict[str, Path] = {}
     for home in homes:
         inside = sorted(home.iterdir()) if home.is_dir() else [home]
@@ -495,14 +494,14 @@ def _home_files(homes: Sequence[Path]) -> dict[str, Path]:
 
 
 def _check_home(tree: Tree, patches: Sequence[Patch], names: Collection[str]) -> None:
-    """Raise BadUsage where a kernel with these patches has files in the place of ours."""
+    """Raise BadUsage if a kernel with these patches has files at the paths of ream's."""
     theirs = [name for name in _touched(patches) if name.startswith(f"{HOME}/")]
     if names and ((tree.path / HOME).exists() or theirs):
         raise BadUsage(f"the kernel tree has a {HOME}/ of its own, where ours has to go")
 
 
 def _furnish(variant: Path, names: dict[str, Path]) -> None:
-    """Put our files into ream/ and make kbuild go there."""
+    """Copy ream's files into ream/ and make kbuild build that directory."""
     if not names:
         return
     home = variant / HOME
@@ -519,7 +518,7 @@ def _furnish(variant: Path, names: dict[str, Path]) -> None:
 
 
 def _replace(file: Path, text: str) -> None:
-    """Give a tree a new file: the old one is shared with every other variant."""
+    """Replace a tree's file by a new one, since the old file is shared with other variants."""
     file.unlink()
     file.write_text(text)
 
@@ -542,7 +541,7 @@ def _digest(content: object) -> str:
 def _variant_key(
     base_key: str, content: object, fragments: Sequence[Path], patches: Sequence[Patch]
 ) -> str:
-    """The name of a variant in the cache: all that it is made of."""
+    """Return a variant's key in the cache, a digest of all that it is made of."""
     made_of = [base_key, [patch.diff_sha256 for patch in patches], content]
     return _digest([*made_of, *filter(None, [_late_options(patches, fragments)])])
 
@@ -552,13 +551,13 @@ def _sha256(file: Path) -> str:
 
 
 def compiled_for(tree: Tree, patches: Sequence[Patch], purpose: str) -> str:
-    """What is compiled for which purpose, in few words, for people."""
+    """Return a short description of what is compiled for which purpose."""
     changed = f" with {what(patches)}" if patches else ""
     return f"{tree.version}{changed} for {purpose}"
 
 
 def what(patches: Sequence[Patch]) -> str:
-    """Patches in few words, for people."""
+    """Return a short description of patches."""
     if not patches:
         return "the base"
     last = patches[-1]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What a kit holds: kit.json, which its result returns, and the names of the other files."""
+"""Contents of a kit: kit.json, which the result contains again, and the other files' names."""
 
 import hashlib
 from typing import Any
@@ -18,14 +18,14 @@ KIT = "kit.json"
 SUMS = "SHA256SUMS"
 ID_DIGITS = 12
 SUFFIX = ".result"
-"""The end of a result's name, by which `ream merge` knows one."""
+"""Suffix of a result's file name, by which `ream merge` recognises one."""
 
 CPU_COUNTS = (1, 2, 4, 8, 16, 32, 64, 128, 256)
-"""Machines for which a kit has plans: one of more CPUs takes the largest that it has."""
+"""Numbers of CPUs for which a kit has plans. A machine takes the largest that it has CPUs for."""
 
 
 class PlanOfKit(Value):
-    """The rows of one program for machines of one number of CPUs."""
+    """The rows of one program for machines with one number of CPUs."""
 
     file: str
     sha256: str
@@ -33,22 +33,22 @@ class PlanOfKit(Value):
     """The fields of each row that runs."""
     shrunk: Texts
     cpus: int
-    """CPUs that the kernels see; 0: as many as there are."""
+    """CPUs that the kernels see; 0: all CPUs of the machine."""
     needed_bytes: int
 
 
 class LaunchOfKit(Value):
-    """One launch: its draws, and the program that is linked for it alone."""
+    """One launch: its random choices, and the program that is linked for it alone."""
 
     number: int
     seed: int
     data_offset: int
     link_order: Texts
     sha256: str
-    """Of the program."""
+    """SHA-256 of the program."""
 
     def launch(self) -> Launch:
-        """The launch, as a run here has it."""
+        """Return the launch in the form of a run on this machine."""
         return Launch(self.number, self.seed, self.data_offset, self.link_order)
 
 
@@ -56,27 +56,27 @@ class PartOfKit(Value):
     """One program of an experiment."""
 
     name: str
-    """The name of its files."""
+    """The name of the program's files."""
     label: str
     config_sha256: str
     launches: Tuple[LaunchOfKit]
     plans: Sealed[str, PlanOfKit]
-    """By number of CPUs; a machine of a number that is missing runs no row of this program."""
+    """Plans by number of CPUs. Where a number is missing, no row of this program is run."""
 
 
 class VisitOfKit(Value):
-    """A run of a program that times whole calls of the kernel that the other machine runs."""
+    """A run of a program that times whole calls of the target machine's own kernel."""
 
     name: str
     """The name of its files."""
     program: str
     words: Texts
     sha256: str
-    """Of the program."""
+    """SHA-256 of the program."""
 
 
 class ExperimentOfKit(Value):
-    """One experiment: what a run of it would have recorded before its first launch."""
+    """One experiment: what a run of it records before its first launch."""
 
     name: Name
     plan: Sealed[str, Any]
@@ -92,7 +92,7 @@ class ExperimentOfKit(Value):
 
 
 class Kit(Value):
-    """A kit without its programs."""
+    """The contents of kit.json: a kit without its programs."""
 
     schema_number: int = Field(alias="schema")
     ream: Ream
@@ -111,7 +111,7 @@ def id_of(text: bytes) -> str:
 
 
 def read_kit(text: bytes, *, where: str) -> Kit:
-    """Read kit.json; raises BadUsage if it is none, or one of another schema."""
+    """Read kit.json; raises BadUsage if the text is no kit.json or has another schema number."""
     try:
         return Kit.model_validate_json(text)
     except ValidationError as cause:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Makes a kit: all that can be decided before the first launch is decided and built here."""
+"""Makes a kit: decides and builds all that can be decided and built before the first launch."""
 
 import hashlib
 import json
@@ -50,44 +50,44 @@ from ream.stage.suit import on_cpus
 FACTS = NATIVE / "kit" / "facts.c"
 COMPILE_S = 60.0
 USED_SHARE = 0.8
-"""Of the given minutes; the rest is for a machine that is slower."""
+"""Share of the given minutes that is planned for; the rest is for a slower machine."""
 MEMORY = "@memory@"
-"""In the words of a launch: the memory of the machine, which is filled in there."""
+"""Placeholder in a launch's arguments, replaced by the target machine's memory."""
 NOWHERE = Path("/nonexistent")
-"""A root without counters of its own: only those are asked for that any CPU may have."""
+"""A root without CPU-specific counters, so that only counters that any CPU may have are used."""
 
 
 @dataclass(frozen=True)
 class _Seconds:
-    """What a launch takes: until its first sample, and then a round of all its rows."""
+    """Seconds of a launch until its first sample, and for each round of all its rows."""
 
     start: float
     a_round: float
 
     def of(self, rounds: int) -> float:
-        """What a launch of so many rounds takes."""
+        """Return the seconds that a launch with this number of rounds takes."""
         return self.start + rounds * self.a_round
 
 
 @dataclass
 class _Prepared:
-    """An experiment on its way into a kit."""
+    """An experiment that is prepared for a kit."""
 
     run: Run
     parts: list[Part]
     verified: int
     symbols: Mapping[str, object]
     seconds: dict[str, "_Seconds"]
-    """By program, what a launch takes here."""
+    """Seconds of a launch on this machine, by program."""
     memory_bytes: int
-    """Memory that the other machine has to have available."""
+    """Memory that the target machine must have available."""
 
     @property
     def name(self) -> str:
         return self.run.request.experiment.name
 
     def name_of(self, part: Part) -> str:
-        """The name of the files of a program."""
+        """Return the name of a program's files."""
         words = (self.name, *part.plan.label.replace(",", " ").split())
         return "-".join(words)
 
@@ -136,7 +136,7 @@ def make_kit(
 
 
 def _prepared(request: Request, work: Path, memory_bytes: int, *, reporter: Reporter) -> _Prepared:
-    """Build and check the programs of an experiment, and see how long a round of each takes."""
+    """Build and check the programs of an experiment, and time a round of each."""
     run_id = new_run_id(request.experiment.name, "native")
     with open_record(work / "runs", run_id) as record:
         run = Run(request, run_id, read_machine(), (), record, reporter)
@@ -155,10 +155,10 @@ def _prepared(request: Request, work: Path, memory_bytes: int, *, reporter: Repo
 def _tried(
     request: Request, parts: Sequence[Part], memory_bytes: int, reporter: Reporter
 ) -> dict[str, _Seconds]:
-    """By program, the seconds that one round of all its rows takes here.
+    """Return the seconds of a launch on this machine, by program.
 
-    A program of another architecture would only be emulated: it is not tried, and takes as long as
-    the rounds of its rows say.
+    A program of another architecture could only be emulated. It is not run; its time is estimated
+    from the rounds of its rows.
     """
     found = {}
     suited = {label: rows for label, rows, _ in _rows_for(request)}
@@ -186,7 +186,7 @@ def _tried(
 
 
 def _rows_for(request: Request) -> Iterator[tuple[str, tuple[Row, ...], int]]:
-    """Of each program, its label, the rows that the machine that is meant can run, and CPUs."""
+    """Yield each program's label, the rows that the target machine can run, and its CPUs."""
     for its, suited in suited_programs(request):
         for config, rows in by_config(suited.rows).items():
             yield ", ".join(filter(None, (its.label, *config))), rows, suited.cpus
@@ -195,12 +195,12 @@ def _rows_for(request: Request) -> Iterator[tuple[str, tuple[Row, ...], int]]:
 def _fitted(
     rows: tuple[Row, ...], part: Part, memory_bytes: int
 ) -> tuple[tuple[Row, ...], tuple[str, ...]]:
-    """Rows that fit into that much memory, and into this machine's, where they are tried."""
+    """Return the rows that fit into that much memory and into this machine's, and notes."""
     return fit_rows(rows, min(available_bytes(), memory_bytes), part.build, part.its.sized)
 
 
 def _rounds_share(prepared: Sequence[_Prepared], minutes: int) -> float:
-    """The share of the rounds that all launches have time for."""
+    """Return the share of the planned rounds that the minutes suffice for."""
     starts = rounds = 0.0
     for one in prepared:
         for part in one.parts:
@@ -266,7 +266,7 @@ def _experiment(
 
 
 def _plans(request: Request, one: _Prepared, images: Images) -> dict[str, dict[int, PlanOfKit]]:
-    """By program and number of CPUs the plan of its rows; equal ones are one file."""
+    """Return the plans by program and number of CPUs; equal plans share a file."""
     found: dict[str, dict[int, PlanOfKit]] = {}
     by_label = {part.plan.label: part for part in one.parts}
     for count in CPU_COUNTS:
@@ -298,7 +298,7 @@ def _plan(
 
 
 def _linked(part: Part, launch: Launch, place: Path) -> LaunchOfKit:
-    """Link the program of one launch, and write the words that start it."""
+    """Link the program of one launch, and write the arguments that start it."""
     program = part.bench.link(launch)
     place.mkdir(parents=True)
     arch = part.bench.arch
@@ -334,7 +334,7 @@ def _write_words(path: Path, words: Sequence[str]) -> None:
 
 
 def _programs(stage: Path, arch: Arch) -> None:
-    """Compile what a kit has besides its launches, for machines without our libraries."""
+    """Compile a kit's other programs statically, for machines without this machine's libraries."""
     for name, source in {"facts": FACTS, "confine": CONFINE}.items():
         if name == "confine" and arch != X86_64:
             continue  # it knows the system calls of x86-64
@@ -343,6 +343,6 @@ def _programs(stage: Path, arch: Arch) -> None:
 
 
 def check_tools(arch: Arch) -> None:
-    """Raise CannotRunHere without the compiler that programs of a kit are made by."""
+    """Raise CannotRunHere if the compiler for a kit's programs is missing."""
     if shutil.which(arch.tool("gcc")) is None:
         raise CannotRunHere(f"{arch.tool('gcc')} is not installed; `make setup` installs it")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Makes records of a kit's result: the native stage's own code hears what the launches said."""
+"""Makes records of a kit's result; the native stage's code reads the output of the launches."""
 
 import json
 import tempfile
@@ -34,16 +34,17 @@ from ream.stage.suit import on_cpus
 
 ID_DIGITS = 4
 NOWHERE = Path("/nonexistent")
-"""Where the programs are that ran elsewhere."""
+"""Stands for the path of programs that ran on another machine."""
 NOT_BEGUN = "no launch of it fitted into the minutes that the kit was given"
 
 
 def records_of(path: Path, runs: Path, *, cache: Path, reporter: Reporter) -> list[Path]:
-    """Make the records of a result, one for each experiment; of one that was read before, the same.
+    """Write a record for each experiment of a result; return their paths.
 
-    Raises BadUsage for what is no result, or a damaged one. After all others have their records,
-    it raises for experiments that have none: VerificationFailed if a sample's memory was wrong, and
-    ReamError if a program failed, or another one than the kit's ran.
+    A result that was read before gives the same records. Raises BadUsage if the file is no result,
+    or damaged. An experiment that fails raises an error after all others have their records:
+    VerificationFailed if a sample's memory was wrong, ReamError if a program failed or was not the
+    kit's.
     """
     result = read_result(path)
     found, failed = [], list[ReamError]()
@@ -73,7 +74,7 @@ def records_of(path: Path, runs: Path, *, cache: Path, reporter: Reporter) -> li
 
 
 def _run_id(result: Result, its: ExperimentOfKit) -> str:
-    """The same for the same result, so that no launch of it ever counts twice."""
+    """Return a run's id, the same each time for one result, so that no launch counts twice."""
     digits = result.digest[:ID_DIGITS]
     return f"{result.facts['began']}-{its.name}-native-{digits}"
 
@@ -113,7 +114,7 @@ def _record(  # noqa: PLR0917
 
 
 def _request(its: ExperimentOfKit, result: Result) -> Request:
-    """What the kit was asked to do, as plan.json has it."""
+    """Return the request that the kit was made for, from plan.json."""
     where = f"{result.path}: {its.name}"
     if folder := its.plan.get("experiment_folder"):  # its code would run here
         raise BadUsage(f"{where}: it is of {folder}, and kits are of this checkout's experiments")
@@ -129,7 +130,7 @@ def _request(its: ExperimentOfKit, result: Result) -> Request:
 
 
 def _measured(run: Run, result: Result, its: ExperimentOfKit) -> Measured:
-    """All that the launches said, in the form in which the native stage brings it back."""
+    """Return the launches' output in the form in which the native stage returns it."""
     request, reached = run.request, Reached()
     with on_cpus(int(result.cpus)):
         suited = suited_rows(request)
@@ -174,7 +175,7 @@ def _measured(run: Run, result: Result, its: ExperimentOfKit) -> Measured:
 def _plan(
     request: Request, result: Result, part: PartOfKit, suited: Suited, notes: list[str]
 ) -> LaunchPlan | None:
-    """What of one program ran; None if it has no row for that machine."""
+    """Return the part of one program's plan that ran; None if it has no row for that machine."""
     plan = part.plans.get(result.cpus)
     if plan is None:
         return None
@@ -207,7 +208,7 @@ def _of(result: Result, part: PartOfKit, launch: LaunchOfKit) -> Said:
 
 
 def _starter(result: Result, part: PartOfKit) -> Starter:
-    """Launches that ran there say here what they said."""
+    """Return a starter that replays the output of launches that ran on the other machine."""
     by_number = {one.number: one for one in part.launches}
 
     @contextmanager

@@ -17,15 +17,15 @@ from ream.kit.contents import ID_DIGITS, KIT, SUMS, Kit, id_of
 NAME_DIGITS = 16
 PIECE_BYTES = 1 << 20
 LARGEST_PLAN = 1 << 20
-"""Bytes of a file that may be a plan."""
+"""Largest file that is checked for being a plan, in bytes."""
 LEVEL = 6
-"""Of compression; 9 takes several times as long for a few percent."""
+"""Compression level; level 9 takes several times as long for a few percent."""
 
 _DESCRIPTOR = re.compile(rb"/proc/self/fd/(\d+)")
 
 
 class Images:
-    """What memory must hold, and the plans that name it: each content once."""
+    """Memory images and the plans that name them; files of equal content are stored once."""
 
     def __init__(self, stage: Path) -> None:
         self._stage = stage
@@ -33,7 +33,7 @@ class Images:
             (stage / folder).mkdir()
 
     def plan(self, name: str, plan: Path) -> tuple[str, str]:
-        """Keep a plan whose files are open descriptors; its name in the kit, and its SHA-256."""
+        """Store a plan that names open descriptors; return its name in the kit and its SHA-256."""
         text = self._with_names(plan.read_bytes(), {})
         digest = hashlib.sha256(text).hexdigest()
         file = f"p/{name}-{digest[:ID_DIGITS]}"
@@ -41,7 +41,7 @@ class Images:
         return file, digest
 
     def _with_names(self, text: bytes, known: dict[bytes, str]) -> bytes:
-        """The same text with the names of files in the place of descriptors."""
+        """Return the text with descriptors replaced by file names."""
 
         def kept(match: re.Match[bytes]) -> bytes:
             if match[1] not in known:
@@ -51,7 +51,7 @@ class Images:
         return _DESCRIPTOR.sub(kept, text)
 
     def _image(self, descriptor: int, known: dict[bytes, str]) -> str:
-        """Keep a file; one of a row's lines may be a plan itself, and name others."""
+        """Store a file and return its name. It may be a plan itself, which names other files."""
         digest, size, at = hashlib.sha256(), os.fstat(descriptor).st_size, 0
         if size <= LARGEST_PLAN and _DESCRIPTOR.search(text := os.pread(descriptor, size, 0)):
             named = self._with_names(text, known)
@@ -71,9 +71,9 @@ class Images:
 
 
 def packed(stage: Path, kit: Kit, launches: Sequence[tuple[str, int]], file: Path) -> int:
-    """Write the archive whole or not at all; its size in bytes.
+    """Write the archive, whole or not at all; return its size in bytes.
 
-    launches: names in their order, with the seconds that each is expected to take.
+    launches: names in the order in which they run, each with its expected seconds.
     """
     text = kit.to_text().encode()
     name = f"ream-kit-{id_of(text)}"
@@ -99,7 +99,7 @@ def packed(stage: Path, kit: Kit, launches: Sequence[tuple[str, int]], file: Pat
 
 
 def _memory(kit: Kit) -> str:
-    """By number of CPUs the MiB that the largest program needs."""
+    """Return lines with the MiB that the largest program needs, by number of CPUs."""
     needed: dict[int, int] = {}
     for one in kit.experiments:
         for part in one.parts:
@@ -122,7 +122,7 @@ def _sums(stage: Path) -> str:
 
 
 def _archive(stage: Path, name: str, to: IO[bytes]) -> None:
-    """Nothing of it tells who made it, or when."""
+    """Write a tar archive that has no names of users or groups and no times."""
     runs = {"run.sh", "facts", "confine", "runner"}
     with tarfile.open(fileobj=to, mode="w", format=tarfile.USTAR_FORMAT) as archive:
         for path in _files(stage):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Reads the result of a kit: a compressed archive of small files, which anybody may have sent."""
+"""Reads the result of a kit: a compressed archive of small files that is not trusted."""
 
 import hashlib
 import io
@@ -24,7 +24,7 @@ _NUMBERS = ("nr_cpus", "nr_usable_cpus", "timer_step_ns", "ticks_per_s", "cpus")
 
 @dataclass(frozen=True)
 class Said:
-    """What a launch left: its exit code, its lines, and what it wrote to standard error."""
+    """Output of a launch: its exit code, its lines, and its standard error."""
 
     code: int
     lines: tuple[str, ...]
@@ -33,7 +33,7 @@ class Said:
 
 @dataclass(frozen=True)
 class Result:
-    """A result whose files are as they were written."""
+    """A result whose files match their checksums."""
 
     path: Path
     files: Mapping[str, bytes]
@@ -68,7 +68,7 @@ class Result:
         )
 
     def moments(self) -> tuple[Snapshot, Snapshot]:
-        """The load before the first launch and after the last."""
+        """Return snapshots of the load before the first launch and after the last."""
         return self._moment("before"), self._moment("after")
 
     def _moment(self, name: str) -> Snapshot:
@@ -84,14 +84,14 @@ class Result:
         )
 
     def said(self, part: PartOfKit, launch: LaunchOfKit) -> Said | None:
-        """What a launch said; None if it was not begun.
+        """Return the output of a launch; None if it was not started.
 
-        Raises ReamError if another program than the kit's ran.
+        Raises ReamError if the program that ran was not the kit's.
         """
         return self._said(f"{part.name}.{launch.number}", launch.sha256)
 
     def said_of_visit(self, visit: VisitOfKit) -> Said | None:
-        """The same of a visit."""
+        """Return the output of a visit; None and errors are as for `said()`."""
         return self._said(visit.name, visit.sha256)
 
     def _said(self, files: str, sha256: str) -> Said | None:
@@ -106,13 +106,13 @@ class Result:
                 f" of the kit {sha256[:12]}"
             )
         lines = (self.text(f"{name}.jsonl") or "").splitlines(keepends=True)
-        # A line that its end cut short says nothing.
+        # A last line without its newline was cut short, and is dropped.
         whole = tuple(line.rstrip("\n") for line in lines if line.endswith("\n"))
         return Said(int(code), whole, self.text(f"{name}.err") or "")
 
 
 def read_result(path: Path) -> Result:
-    """Read a result; raises BadUsage in one line if it is none, or damaged."""
+    """Read a result; raises BadUsage if the file is no result, or damaged."""
     try:
         with regular(path, MOST_BYTES) as file:
             packed = file.read()
@@ -136,7 +136,7 @@ def read_result(path: Path) -> Result:
 
 
 def _unpacked(packed: bytes, path: Path) -> dict[str, bytes]:
-    """The regular files by name; nothing is written."""
+    """Return the regular files' contents by name; nothing is written to disk."""
     what = f"{path}: not a result of a kit, or damaged"
     found: dict[str, bytes] = {}
     try:
@@ -158,7 +158,7 @@ def _unpacked(packed: bytes, path: Path) -> dict[str, bytes]:
 
 
 def _check(files: Mapping[str, bytes], path: Path) -> None:
-    """Raise BadUsage unless all files are as the result's own sums say."""
+    """Raise BadUsage unless all files match the checksums in the result."""
     if missing := {KIT, SUMS, "run"} - files.keys():
         raise BadUsage(f"{path}: not a result of a kit: it has no {', '.join(sorted(missing))}")
     sums = {}

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Visits of the running kernel in a kit: what rows that time a part of a call need to know.
+"""Visits of the running kernel in a kit, for rows that time only a part of a call.
 
-The experiment's own function says which they are, and reads what they said: here when the kit is
-made, and again when its result is read.
+A visit is a run of a program that times whole calls. The experiment's own function selects the
+visits and reads their output: when the kit is made, and again when its result is read.
 """
 
 import hashlib
@@ -29,7 +29,7 @@ DEADLINE_S = 180.0
 
 
 class Visits:
-    """Notes the visits that rows need, and tries each here."""
+    """Collects the visits that rows need, and runs each once on this machine."""
 
     def __init__(self, stage: Path, experiment: str, reporter: Reporter) -> None:
         self._stage = stage
@@ -38,10 +38,10 @@ class Visits:
         self._programs: dict[str, Path] = {}
         self.found: list[VisitOfKit] = []
         self.launches: list[tuple[int, str, int]] = []
-        """As a kit lists launches: these come with the first of every program."""
+        """Launch number, program, seconds. Number 0 sorts them with programs' first launches."""
 
     def note(self, request: Request, part: Part, rows: Sequence[Row]) -> None:
-        """Add the visits for rows of a program, if there are any."""
+        """Add the visits that rows of a program need, if any."""
         measure = part.its.left_out
         if measure is None or part.bench.emulator:
             return
@@ -83,7 +83,7 @@ def left_out_of(
     *,
     machine: Machine,
 ) -> Mapping[str, LeftOut | str]:
-    """By row that times a part of a call, what the rest took on the machine of a result."""
+    """Return what the rest of the call took there, by row that times only a part, or why not."""
 
     def say(workload: Workload, words: Sequence[str]) -> str:
         for visit in its.visits:
@@ -106,4 +106,4 @@ def left_out_of(
 
 
 def _nothing(_step: str) -> None:
-    """What is done again here took place elsewhere: nobody has to be told."""
+    """Report no progress: the steps took place on the other machine."""

@@ -42,7 +42,7 @@ class Page:
 
 
 def pages(app: typer.Typer) -> tuple[Page, ...]:
-    """Of ream as a whole, then one for each command, in the order of the help."""
+    """Return the page of ream itself, then one for each command, in the order of the help."""
     # typer brings its own parser, whose types are not public: hence Any.
     group: Any = typer.main.get_command(app)
     return (_page(group, None), *(_page(one, group) for one in group.commands.values()))
@@ -51,7 +51,7 @@ def pages(app: typer.Typer) -> tuple[Page, ...]:
 def _page(command: Any, parent: Any) -> Page:
     name = command.name if parent is not None else ""
     above = parent.make_context("ream", [], resilient_parsing=True) if parent is not None else None
-    # Wide, so that nothing is cut: whoever prints it wraps it.
+    # Wide, so that nothing is cut: the caller that prints it wraps it.
     context = command.make_context(
         name or "ream", [], parent=above, resilient_parsing=True, max_content_width=10_000
     )

@@ -9,11 +9,11 @@ from ream.oracle.pte import PteLayout
 
 
 class Meaning(Protocol):
-    """Of one architecture; `ream.oracle.pte` says of each what it is.
+    """Operations on page table entries of one architecture; `ream.oracle.pte` documents each.
 
-    Entries of a table are a list; first: the page number of the address of its slot 0. A change of
-    some may convert blocks of BLOCK_PAGES entries, and says at which slots they begin: their
-    translations are flushed meanwhile.
+    Entries of a table are a list; first: the page number of the address of its slot 0. A function
+    that changes entries may convert blocks of BLOCK_PAGES entries, whose translations are flushed
+    meanwhile. It returns the slots at which these blocks begin.
     """
 
     LAYOUT: PteLayout

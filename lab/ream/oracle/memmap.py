@@ -149,7 +149,7 @@ _OPTIONAL = {"_folio_nr_pages": "<u4", "_mm_id_mapcount": ("<i4", 2), "_mm_ids":
 
 
 def prepare_head(tails: NDArray[Any], order: int) -> None:
-    """Set the fields of a compound page's first tail page for one that nobody has mapped.
+    """Set the fields of the first tail page of a compound page that is not mapped.
 
     tails: dtype first_tail_dtype; other fields keep their values. Source: prep_compound_head(),
     mm/internal.h; of the mm_ids, that of 6.15.

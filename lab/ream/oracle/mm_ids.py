@@ -54,7 +54,7 @@ class Owners(NamedTuple):
             first = (mm, first[1] - nr) if first[1] > nr else FREE
         elif second[0] == mm:
             second = (mm, second[1] - nr) if second[1] > nr else FREE
-        # Who keeps mappings after this does not ask whether they are all that there are.
+        # A process that keeps mappings does not check whether all remaining mappings are its own.
         keeps = mm in (first[0], second[0])
         return Owners(
             first, second, shared if keeps else shared and total not in (first[1], second[1])

@@ -37,7 +37,7 @@ KEY = 1 << 60  # of FEAT_S1POE
 
 WRITE = DBM
 PRESENT_INVALID = NG
-"""Of an entry that is not valid: it maps a page all the same, as PROT_NONE does."""
+"""Set in an entry that is not valid but maps a page all the same, as for PROT_NONE."""
 
 SWP_EXCLUSIVE = 1 << 2
 SWP_UFFD_WP = 1 << 3
@@ -116,7 +116,7 @@ def soft_dirty(entry: int) -> bool:
 
 
 def no_access(entry: int) -> bool:
-    """Whether it maps a page that nobody may access: not valid, of the kernel, not executable."""
+    """Whether it maps a page without access: not valid, of the kernel, and not executable."""
     return present(entry) and not entry & (VALID | USER) and bool(entry & UXN)
 
 

@@ -201,7 +201,7 @@ def _lines(path: Path, tree: Path) -> dict[str, dict[int, Line]]:
 
 
 def _with_code(hunk: Hunk, lines: Collection[Line]) -> Iterator[Line]:
-    """Its lines that have code; where none has, the nearest ones before and behind it."""
+    """Yield the hunk's lines that have code; if none has, the nearest before and behind it."""
     known = sorted(line for name, line in lines if name == hunk.file)
     first, last = hunk.before
     begin, end = bisect_left(known, first), bisect_right(known, last)

@@ -26,7 +26,7 @@ OBJDUMP_S = 120.0
 _INSTRUCTION = re.compile(r"^ +([0-9a-f]+):\t(\S+)(?: +([^<\n]*))?", re.MULTILINE)
 _TARGET = re.compile(r"[0-9a-f]+$")
 _ALTERNATIVE = struct.Struct("<iiIBB")
-"""As in native/host/arch/x86_64/alternatives.c."""
+"""An entry of the table of alternatives, as in native/host/arch/x86_64/alternatives.c."""
 
 
 def in_source(symbol: str) -> str:
@@ -58,7 +58,7 @@ class Function:
 
     @property
     def bytes(self) -> int:
-        """Of all parts."""
+        """The bytes of all parts together."""
         return sum(one.bytes for one in self.parts)
 
 

@@ -130,7 +130,7 @@ class Drawn(Vmas):
         self.then(process, chosen)
 
     def hint(self, process: int) -> None:
-        """Faults are to show who uses pages."""
+        """Change entries to cause NUMA hinting faults, which show which process uses the pages."""
         chosen = self.range(process)
         self.add("call", process, function="numa_hint", area=chosen, x=self.dice.randrange(2))
         self.then(process, chosen)

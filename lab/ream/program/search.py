@@ -17,7 +17,7 @@ from ream.program.vary import small
 from ream.stage.computer import Checks
 
 DIFFERING_RUNS = 50
-"""Of each kernel, for making a program short that is then varied."""
+"""The most runs of each kernel for shortening a program that is then varied."""
 
 
 SEEN = frozenset({"returned", "vmas", "rss", "contents"})

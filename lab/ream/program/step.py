@@ -22,7 +22,7 @@ class Step:
     flags: tuple[str, ...] = ()
     measured: bool = False
     line: int = field(default=0, compare=False)
-    """Its line in the text; 0 for a step that no text has."""
+    """The step's line in the text; 0 for a step that is in no text."""
 
     @property
     def form(self) -> Form:

@@ -24,7 +24,7 @@ ARCHIVE = ".zip"
 MEMBER = ".tar.xz"
 
 _LEVEL = 6 | lzma.PRESET_EXTREME
-"""Its window of 8 MiB holds a whole record, and reading takes little memory."""
+"""The window of level 6 is 8 MiB: it holds a whole record, and reading takes little memory."""
 _DAMAGE = (
     zipfile.BadZipFile,
     tarfile.TarError,

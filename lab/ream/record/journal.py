@@ -47,7 +47,7 @@ def told(path: Path) -> Iterator[None]:
 
 
 class Journal:
-    """The journal of one run. Whoever has it open holds the lock of its record.
+    """The journal of one run. The process that has it open holds the lock of its record.
 
     Raises CannotRunHere if a line cannot be written.
     """

@@ -180,7 +180,7 @@ class Watch:
                 return moment
             try:
                 self._write(json.dumps(moment.model_dump(mode="json")))
-            except (OSError, ValueError, ReamError):  # whoever writes samples tells of a full disk
+            except (OSError, ValueError, ReamError):  # the writer of samples reports a full disk
                 self._write = None
             return moment
 

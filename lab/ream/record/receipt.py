@@ -280,7 +280,7 @@ def read_ream(checkout: Path) -> Ream:
         return run(Command(("git", *words), cwd=checkout, deadline_s=10)).strip()
 
     try:
-        # A copy unpacked inside somebody else's work tree must not name their commit.
+        # A copy unpacked inside the work tree of another project must not name its commit.
         if Path(git("rev-parse", "--show-toplevel")).resolve() != checkout.resolve():
             return Ream(version=__version__, commit=None, dirty=None)
         return Ream(

@@ -201,9 +201,9 @@ def open_record(
 ) -> Iterator[RecordWriter]:
     """Begin or resume the record `runs`/`run_id`.
 
-    Leaving the block without finish() removes it, unless its journal has a complete piece: then it
-    stays hidden. keeps: whether it may; not of a run that nobody could go on with. nr_bytes: the
-    room that it may need.
+    Leaving the block without finish() removes it, unless its journal has a complete piece; then it
+    stays hidden. keeps: whether it may stay, which makes no sense for a run that cannot be resumed.
+    nr_bytes: the disk space that it may need.
 
     After VerificationFailed it is removed in any case: repeating until memory happens to be right
     would be no measurement. Call it before measuring. Raises BadUsage if the directory cannot be
@@ -262,7 +262,7 @@ def claim_again(partial: Path) -> int:
     """
     own = os.open(partial, os.O_RDONLY | os.O_DIRECTORY)
     for _ in range(_LOOKS):
-        # Who only looks whether a run is alive holds the lock for a moment.
+        # A process that only checks whether a run is alive holds the lock for a moment.
         with suppress(BlockingIOError):
             fcntl.flock(own, fcntl.LOCK_EX | fcntl.LOCK_NB)
             return own

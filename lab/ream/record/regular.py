@@ -36,7 +36,7 @@ def regular(path: Path, most: int) -> Iterator[BufferedReader]:
     Raises OSError if it cannot be opened, is no regular file (EINVAL) or is larger (EFBIG).
     """
     try:
-        # Without O_NONBLOCK, opening a FIFO waits for somebody who writes to it.
+        # Without O_NONBLOCK, opening a FIFO waits for a writer.
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY)
     except OSError as cause:
         if cause.errno == errno.ENXIO:

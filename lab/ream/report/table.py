@@ -125,7 +125,7 @@ def _joined(blocks: Iterable[Iterable[str]]) -> str:
 
 
 def whose_published(summary: Summary) -> str:
-    """A sentence on who wrote the code of `published` and `before`; empty without `published`.
+    """A sentence on whose code `published` and `before` are; empty without `published`.
 
     summary: as it is for readers.
     """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Which benchmark a number is of: a digest of the files that end up in what is run."""
+"""Identifies a benchmark by a digest of the files that become part of what is run."""
 
 import hashlib
 import re
@@ -31,11 +31,12 @@ _INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.MULTILINE)
 def benchmark_id(
     experiment: Experiment, stage: Stage, *, counted: bool = False, arch: Arch = X86_64
 ) -> str:
-    """A digest of the files that end up in what measures this experiment at this stage.
+    """Return a digest of the files that become part of the benchmark of an experiment at a stage.
 
-    Two numbers with another digest are of two benchmarks: what is timed may not be the same.
-    The kernel code that is measured is not in it; the receipt names that by tree and series.
-    counted: of a run that counts, to which the plugin belongs, too. arch: of hosted kernels.
+    Numbers with different digests are not comparable: what is timed may differ. The measured kernel
+    code is not part of the digest; the receipt names it by tree and series.
+    counted: whether the run counts, so that the plugin is included. arch: the architecture of
+    hosted kernels.
     """
     digest = hashlib.sha256("\0".join(_flags(stage, arch)).encode())
     used = benchmark_files(experiment, stage, arch).union(plugin_sources() if counted else ())
@@ -47,7 +48,7 @@ def benchmark_id(
 
 
 def benchmark_files(experiment: Experiment, stage: Stage, arch: Arch = X86_64) -> frozenset[Path]:
-    """All files of the project that are compiled, included, linked or configured with."""
+    """Return all files of the project that are compiled, included, linked or configured with."""
     programs = _programs(experiment, stage)
     sources = tuple(path for one in programs for path in one.sources)
     if stage == "native":
@@ -66,7 +67,7 @@ def benchmark_files(experiment: Experiment, stage: Stage, arch: Arch = X86_64) -
 
 
 def _hosted_files(folder: Path, sources: Iterable[Path], arch: Arch) -> Iterator[Path]:
-    """What becomes part of one native program. sources: besides the folder's own."""
+    """Yield the files of one native program. sources: files besides those of the folder."""
     homes = list(_whole(kernel_side(folder, arch=arch)))
     headers = (path for home in host_headers(arch) for path in home.glob("*.h"))
     places = {path.name: path for path in (*headers, *homes)}
@@ -75,7 +76,7 @@ def _hosted_files(folder: Path, sources: Iterable[Path], arch: Arch) -> Iterator
 
 
 def _name(path: Path, experiment: Experiment) -> str:
-    """The same wherever the checkout is, and an experiment of somebody's own."""
+    """A file's name relative to the checkout, or to the folder of an experiment outside of it."""
     place = CHECKOUT if path.is_relative_to(CHECKOUT) else experiment.folder
     return str(path.relative_to(place))
 
@@ -87,7 +88,7 @@ def _programs(experiment: Experiment, stage: Stage) -> tuple[Workload, ...]:
 
 
 def _fragments(experiment: Experiment) -> tuple[Path, ...]:
-    """Configuration fragments that rows of the experiment's own file name."""
+    """Return the configuration fragments that rows in the experiment's file name."""
     rows = load(experiment.folder).rows
     return config_files(dict.fromkeys(name for row in rows for name in row.config))
 
@@ -100,7 +101,7 @@ def _flags(stage: str, arch: Arch) -> tuple[str, ...]:
 
 
 def _whole(places: Iterable[Path]) -> Iterator[Path]:
-    """Sources alone: a tool may have left its own files beside them."""
+    """Yield only sources, since tools may leave their own files beside them."""
     for place in places:
         files = [place] if place.is_file() else sorted(place.rglob("*"))
         yield from (one for one in files if one.is_file() and not one.name.startswith("."))
@@ -109,9 +110,9 @@ def _whole(places: Iterable[Path]) -> Iterator[Path]:
 def _with_headers(
     sources: Iterable[Path], homes: Mapping[str, Path] = MappingProxyType({})
 ) -> Iterator[Path]:
-    """The sources and all that they include by name in quotes, as far as it is the project's.
+    """Yield the sources and the project's headers that they include in quotes.
 
-    homes: by name, what lies beside them where they are compiled, besides what does here.
+    homes: files by name that lie beside the sources only when they are compiled.
     """
     left, seen = list(sources), set[Path]()
     folders = sorted({path.parent for path in left})

@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Which commit of a kernel's history changed what a row takes: `git bisect` with our verdicts.
+"""Finds the commit that changed the time of a row: `git bisect` with measured verdicts.
 
-Every step is one run of up to three kernels in one program: the good commit, the bad one and the
-one in question. That one is bad if its whole interval lies on the bad one's side of the middle
-between them, and good if it lies on the other; else it is launched more often, and then skipped.
+Each step is one run of up to three kernels in one program: the good commit, the bad commit and the
+commit in question. The latter is bad if its whole interval lies on the bad commit's side of the
+middle between the two, and good if it lies on the other side. Otherwise it is launched more often,
+and then skipped.
 
-Where one CPU does the work, ratios are of its CPU time: what other programs take of the CPU would
-widen every interval, and says nothing of a commit. A run that counts is exact: ratios are then of
-instructions or, where the two ends execute as many, of the first quantity in which they differ.
+If one CPU does the work, ratios are of its CPU time, because time that other programs take would
+only widen the intervals. A run that counts is exact: ratios are then of instructions or, if both
+ends execute equally many, of the first quantity in which they differ.
 """
 
 import math
@@ -35,15 +36,15 @@ from ream.variants import Variant
 GIT_S = 600.0
 SHORT = 12
 FIRST_LAUNCHES = 4
-"""Of a commit, unless others are asked for: most are decided by so few."""
+"""Launches of a commit, unless another number is asked for; they decide most commits."""
 MORE_LAUNCHES = (1, 2, 4)
-"""Times as many, one after the other, for as long as nothing is decided."""
+"""Factors of the launches in successive runs, while nothing is decided."""
 LARGEST_DIFF = 8 << 20
-"""Of what two commits differ in; more is built from a tree of its own."""
+"""Largest diff between two commits, in bytes; beyond it a commit is built from its own tree."""
 
 GOOD, BAD, SKIP = "good", "bad", "skip"
 TIME, CPU_TIME = "time", "CPU time"
-"""What ratios are of, unless executed instructions or memory operations are counted."""
+"""Quantities of ratios, unless executed instructions or memory operations are counted."""
 
 _FOUND = re.compile(r"^([0-9a-f]{40,64}) is the first '?bad'? commit", re.MULTILINE)
 _ANY_OF = re.compile(r"^[0-9a-f]{40,64}$", re.MULTILINE)
@@ -57,7 +58,7 @@ class Step:
     subject: str
     verdict: str
     ratio: Ratio | None
-    """To the good commit; None if it was not measured."""
+    """The ratio to the good commit; None if it was not measured."""
     said: str
     records: tuple[Path, ...] = ()
 
@@ -67,14 +68,14 @@ class Step:
 
 @dataclass(frozen=True)
 class Found:
-    """What a bisection came to."""
+    """The result of a bisection."""
 
     row: str
     whole: Ratio
     """The ratio of the bad commit to the good one."""
     steps: tuple[Step, ...]
     commits: tuple[str, ...]
-    """The first bad one; or several, of which those that were skipped hide which it is."""
+    """The first bad commit, or all candidates if skipped commits leave several."""
     subject: str
     own: Ratio | None
     """The ratio of the first bad commit to the one before it."""
@@ -82,7 +83,7 @@ class Found:
     quantity: str = TIME
 
     def to_object(self) -> dict[str, Any]:
-        """The object of --json; docs/commands.md names its fields."""
+        """Return the object of --json; docs/commands.md documents its fields."""
         return {
             "schema": SCHEMA,
             "row": self.row,
@@ -111,16 +112,17 @@ def _object(ratio: Ratio | None) -> dict[str, Any] | None:
 
 
 def words(ratio: Ratio) -> str:
-    """A ratio with its interval."""
+    """Return a ratio with its interval in words."""
     if ratio.low is None or ratio.high is None:
         return f"{ratio.ratio:.3f}"
     return f"{ratio.ratio:.3f} [{ratio.low:.3f} .. {ratio.high:.3f}]"
 
 
 def verdict_of(its: Ratio, bad: Ratio) -> str | None:
-    """On which side of the middle between the two ends a commit's interval lies; None: on both.
+    """Return GOOD or BAD by the side of the middle on which a commit's interval lies.
 
-    None, too, if this run does not tell the ends themselves apart.
+    The middle is that between the two ends. None if the interval contains it, or if this run does
+    not tell the ends apart.
     """
     middle = math.log(bad.ratio) / 2
     return _side(its, middle) if _side(bad, middle) == BAD else None
@@ -136,7 +138,7 @@ def _side(its: Ratio, middle: float) -> str | None:
 
 
 class _Git:
-    """A clone that borrows a repository's objects: what that has checked out stays as it is."""
+    """A clone that borrows a repository's objects and leaves the repository's checkout alone."""
 
     def __init__(self, repository: Path, room: Path) -> None:
         self._room = room / "git"
@@ -147,12 +149,12 @@ class _Git:
         return run(Command(("git", *words_), self._room, GIT_S)).strip()
 
     def begin(self, good: str, bad: str) -> str:
-        """Start between two commits; HEAD is one, too, where the repository's is of no commit."""
+        """Start between two commits. HEAD is set to one, as the repository's may be unborn."""
         self.said("update-ref", "--no-deref", "HEAD", bad)
         return self.bisect("start", "--no-checkout", bad, good)
 
     def bisect(self, *words_: str) -> str:
-        """What `git bisect` says; it ends with an error where only skipped commits are left."""
+        """Return the output of `git bisect`, which fails if only skipped commits are left."""
         asked = Command(("git", "bisect", *words_), self._room, GIT_S)
         code, said, error = finished(asked)
         if code and not _ended(said):
@@ -160,7 +162,10 @@ class _Git:
         return said
 
     def commit(self, revision: str) -> str | None:
-        """Its name; also of a branch of the repository, which is another's here."""
+        """Return a revision's full commit id, None if there is none.
+
+        Branches of the repository are remote branches here, so "origin/" is tried as well.
+        """
         for name in (revision, f"origin/{revision}"):
             asked = ("git", "rev-parse", "--verify", "--quiet", f"{name}^{{commit}}")
             code, said, _ = finished(Command(asked, self._room, GIT_S))
@@ -175,9 +180,9 @@ class _Git:
 def bisect(request: Request, good: str, bad: str, reporter: Reporter) -> Found:
     """Find the first bad commit.
 
-    request: of one row of the native stage, whose tree is the repository. good, bad: revisions.
-    Raises BadUsage unless good comes before bad, Inconclusive if the row does not tell them apart,
-    and what `run_session` raises of the two.
+    request: a run of one row of the native stage; its tree is the repository. good, bad: revisions.
+    Raises BadUsage unless good is an ancestor of bad, Inconclusive if the row does not tell them
+    apart, and what `run_session` raises for the two.
     """
     (row,) = request.experiment.rows
     assert isinstance(request.tree, Path)
@@ -217,7 +222,7 @@ def _known(git: _Git, repository: Path, revision: str) -> str:
 
 
 def _ended(said: str) -> tuple[str, ...]:
-    """The first bad commit, or all that it may be; none if there is more to try."""
+    """Return the first bad commit or all candidates; empty if there are more commits to try."""
     if found := _FOUND.search(said):
         return (found[1],)
     return tuple(_ANY_OF.findall(said)) if "only 'skip'ped commits left" in said else ()
@@ -231,12 +236,12 @@ class _Hunt:
     bad: str
     reporter: Reporter
     quantity: str = TIME
-    """What ratios are of."""
+    """The quantity of ratios."""
 
     def told_apart(self) -> tuple["_Hunt", Ratio]:
-        """The hunt with the quantity that tells the ends apart, and the bad one's ratio of it.
+        """Return the hunt with the quantity that tells the ends apart, and the bad end's ratio.
 
-        Raises Inconclusive if it may be none.
+        Raises Inconclusive if the ends cannot be told apart.
         """
         said = ""
         for outcome in self._runs(self.good, (self.bad,)):
@@ -254,7 +259,7 @@ class _Hunt:
         )
 
     def step(self, commit: str, whole: Ratio) -> Step:
-        """Try one commit."""
+        """Measure one commit."""
         subject, records, said = self.git.subject(commit), [], ""
         try:
             for outcome in self._runs(self.good, (self.bad, commit)):
@@ -270,7 +275,7 @@ class _Hunt:
         return Step(commit, subject, SKIP, None, said, tuple(records))
 
     def against_parent(self, commit: str) -> tuple[Ratio, Path]:
-        """What the first bad commit does to the one before it, as sure as launches make it."""
+        """Return the first bad commit's ratio to its parent, and the record of the last run."""
         parent = self.git.said("rev-parse", f"{commit}^")
         tried: list[tuple[Ratio, Path]] = []
         for outcome in self._runs(parent, (commit,)):
@@ -281,9 +286,9 @@ class _Hunt:
         return tried[-1]
 
     def _runs(self, first: str, others: Sequence[str]) -> Iterator[Outcome]:
-        """The same kernels again and again, with more launches each time.
+        """Yield runs of the same kernels with more launches each time.
 
-        first: what the others are compared with. It need not have a tree of its own, either.
+        first: the commit that the others are compared with. It need not have its own tree either.
         """
         its = self._variant(self.good, first)
         home, series = (self.good, its.series) if its.tree is None else (first, ())
@@ -304,7 +309,7 @@ class _Hunt:
             )
 
     def _variant(self, first: str, commit: str) -> Variant:
-        """A commit as a patch of another, which costs no tree; unless they differ in too much."""
+        """Return a commit as a patch on another, or with its own tree if the diff is too large."""
         words_ = ("diff", "--no-color", "--no-ext-diff", "--no-renames", "--full-index", "--binary")
         diff = self.git.said(*words_, first, commit)
         name = commit[:SHORT]
@@ -322,7 +327,7 @@ def _row(outcome: Outcome) -> RowResult:
 
 
 def quantity_of(row: RowResult, bad: str) -> str:
-    """What a row's commits are told apart by; bad: the name of the bad commit's variant."""
+    """Return the quantity by which commits are compared; bad: the name of the bad end's variant."""
     if row.counted is not None:
         ours, theirs = (row.counted.variants[name] for name in (bad, BEFORE))
         apart = (name for name in QUANTITIES if ours.get(name, 0) != theirs.get(name, 0))
@@ -336,7 +341,7 @@ def _others(row: RowResult) -> Iterator[Result]:
 
 
 def _counted(row: RowResult, name: str, quantity: str) -> Ratio:
-    """The ratio of two counts, which has no interval; where one is 0, of both and 1 more."""
+    """Return the ratio of two counts, without an interval; if one is 0, 1 is added to both."""
     assert row.counted is not None
     if not row.counted.repeats:
         raise Inconclusive(f"{row.row}: samples of one kernel did not count the same")
@@ -358,14 +363,14 @@ def _ratio(outcome: Outcome, name: str, quantity: str) -> Ratio:
 
 
 def _floor(outcome: Outcome, quantity: str) -> Ratio | None:
-    """What two copies of the good commit differ by."""
+    """Return the ratio between two copies of the good commit."""
     if quantity == TIME:
         return _row(outcome).floor
     return _ratio(outcome, BEFORE + AGAIN, quantity)
 
 
 def report(found: Found, say: Callable[[str], None]) -> None:
-    """Say in a few lines what was found."""
+    """Print what was found in a few lines."""
     for step in found.steps:
         say(step.line())
     if len(found.commits) > 1:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Kernels by what their own compilers say of them: of each kind one plan, with images of its own.
+"""Sorts kernels into kinds by facts in their compiled code. Each kind has its own plan and images.
 
-A series that lays out a structure otherwise than its tree is of another kind than its tree, and so
-is one that does otherwise what the specification leaves open.
+A series is of another kind than its tree if it changes the layout of a structure, or if it behaves
+differently where the specification leaves a choice.
 """
 
 import json
@@ -22,9 +22,9 @@ PAGE = "sizeof.page"
 def by_facts(
     bench: Bench, launches: Iterable[Launch], otherwise: Mapping[str, Otherwise]
 ) -> tuple[Bench, tuple[Build, ...]]:
-    """The bench with its kernels sorted by kind, and the build of each kind.
+    """Return the bench with its kernels sorted by kind, and the build of each kind.
 
-    launches: of each program one. otherwise: by variant, facts in the place of its own.
+    launches: one launch of each program. otherwise: facts that replace a variant's own, by variant.
     """
     addresses: Mapping[str, int] = {}
     facts: dict[str, Facts] = {}
@@ -43,7 +43,7 @@ def by_facts(
 
 
 def check_pages(bench: Bench, builds: Sequence[Build]) -> None:
-    """Raises UnhostedVariant for the first that has a struct page of another size."""
+    """Raise UnhostedVariant for the first kernel whose struct page has another size."""
     first = builds[0].facts.get(PAGE)
     for name, number in bench.tree_of.items():
         if (its := builds[number].facts.get(PAGE)) != first:
@@ -52,7 +52,7 @@ def check_pages(bench: Bench, builds: Sequence[Build]) -> None:
 
 
 def of_all(sized: Sized[R], builds: Sequence[Build]) -> Sized[R]:
-    """The sizes of rows where they are largest."""
+    """Return sizes of rows that are the largest over all builds."""
 
     def needed_bytes(rows: Sequence[R], build: Build) -> int:
         del build

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""A native run of rows that are programs: for each sample a computer boots and times one step.
+"""A native run of rows that are programs. For each sample a computer boots and times one step.
 
-Or it counts what the kernel's functions execute in that step, under an emulator and in one layout.
-Variants are processes that take turns on one CPU. In a run that is timed a launch is a layout: the
-computer of each variant is linked with its objects in an order of its own.
+A run that counts runs under an emulator, in one layout, and counts what the kernel's functions
+execute in that step. Variants are processes that take turns on one CPU. In a timed run each launch
+is a layout: the computer of each variant is linked with its objects in another order.
 """
 
 import json
@@ -45,7 +45,7 @@ from ream.stage.steps import Steps
 
 READINGS = 1000
 FIRST_ADDRESS = 0x200000000
-"""Where a computer's RAM begins, above all that the linker places."""
+"""Address of a computer's RAM, above all that the linker places."""
 NO_COUNTERS: Mapping[str, LaunchCounter | None] = MappingProxyType({})
 
 CounterOf = Callable[[Rig, str], LaunchCounter | None]
@@ -63,11 +63,10 @@ def measure_programs(
     record: RecordWriter,
     reporter: Reporter,
 ) -> Measured:
-    """Run the program of each row in each variant as often as asked.
+    """Run the program of each row in each variant as often as requested.
 
-    A given series that is wrong is left out as long as another one is there. Raises BadUsage for a
-    program of which no step is measured, VerificationFailed where the base is wrong, and what
-    building raises.
+    A given series that is wrong is left out if another one remains. Raises BadUsage for a program
+    without a measured step, VerificationFailed if the base is wrong, and what building raises.
     """
     _refuse(request)
     experiment = request.experiment
@@ -114,7 +113,7 @@ def measure_programs(
 def _beside(
     programs: Sequence[tuple[Row, Program]], request: Request, work: Path, reporter: Reporter
 ) -> AbstractContextManager[Beside]:
-    """The running kernel's part of the run; nothing unless it was asked for."""
+    """Return the running kernel's part of the run, which is empty unless it was requested."""
     if not request.beside_live:
         return nullcontext(NOTHING_LIVE)
     return beside_live({row.name: one for row, one in programs}, work, reporter.step)
@@ -129,7 +128,7 @@ def _refuse(request: Request) -> None:
 
 
 def _counters(request: Request, reporter: Reporter) -> CounterOf:
-    """What makes the counter of a computer that a variant boots; none of a run that is timed.
+    """Return the function that makes a computer's counter; it makes none if the run is timed.
 
     Raises CannotRunHere if the emulator is not installed.
     """
@@ -156,7 +155,7 @@ def _program(steps: Steps[Row], row: Row) -> Program:
 
 
 def _parts(request: Request, tree: Tree, *, work: Path, reporter: Reporter) -> dict[str, Parts]:
-    """Build each list of patches once for a source and its options; what begins another first."""
+    """Build each list of patches once for a source and its options, prefixes of others first."""
     built: dict[object, Parts] = {}
     found = {}
     for variant in sorted(request.variants, key=lambda one: len(one.patches)):
@@ -183,7 +182,7 @@ def _linker(parts: Mapping[str, Parts], request: Request, work: Path, reporter: 
         def one(name: str) -> Rig:
             its = parts[name]
             place = work / f"launch-{launch.number}-{name}"
-            if request.count:  # on how many pages data lie depends on the layout
+            if request.count:  # the number of pages with data depends on the layout
                 return Rig(its.link(place, confinement=confinement))
             order = drawn_order(range(len(its.objects)), launch.seed, name)
             computer = its.link(
@@ -210,7 +209,7 @@ def _samples(
     record: RecordWriter,
     reporter: Reporter,
 ) -> Iterator[Sample]:
-    """Take all samples; those that an earlier start of the run took come from the journal."""
+    """Yield all samples; those of an earlier start of the run come from the journal."""
     memory = Replayed(record.journal)
     total = float(sum(row.rounds for row, _ in programs) * len(launches))
     with reporter.measuring(total) as advance:
@@ -234,7 +233,7 @@ def _samples(
                 piece = f"launch {launch.number} {row.name}"
                 for line in memory.recall(piece, partial(take, row, program)).splitlines():
                     sample = Sample.from_json(line, where=piece)
-                    # Of one that was left out later, the journal has what it did before.
+                    # The journal also has earlier samples of variants that were left out later.
                     if sample.subject in (*launch.link_order, RUNNING):
                         record.append(sample)
                         yield sample
@@ -254,10 +253,10 @@ def samples_of(
     *,
     beside: Beside = NOTHING_LIVE,
 ) -> Iterator[str]:
-    """Samples of a row in a launch, as lines.
+    """Yield the samples of a row in a launch as lines.
 
-    Each variant is checked first. A sample is verified if it leaves the same state. counters: of
-    variants that are counted, not timed. beside: what the running kernel performs in turn.
+    Each variant is checked first. A sample is verified if it leaves the same state. counters: the
+    counters of variants that are counted instead of timed. beside: the running kernel's part.
     """
     with _on_one_cpu(), _kept_ram() as ram:
         states = {name: _checked(rig, program, row, name) for name, rig in rigs.items()}
@@ -289,15 +288,15 @@ def samples_of(
 
 
 def _counted(sample: Sample, counter: LaunchCounter) -> str:
-    """The sample with what was counted in the only window of its run."""
+    """Return the sample with the counts of the only window of its run."""
     counter.again()
     return counter.completed(json.dumps({**json.loads(sample.to_json()), "marks": 1}))
 
 
 def _checked(rig: Rig, program: Program, row: Row, name: str) -> str:
-    """The state that a variant leaves; raises WrongVariant if a check finds anything wrong.
+    """Return the state that a variant leaves; raises WrongVariant if a check fails.
 
-    Checks drain what the kernel batches, so those after each step see other states than samples.
+    Checks drain the kernel's batches, so with a check after each step states differ from samples'.
     """
     each, ran = (rig.run(program, checks) for checks in (Checks.EACH, Checks.LAST))
     for line, text in (*each.alarms, *ran.alarms):
@@ -312,14 +311,14 @@ def _checked(rig: Rig, program: Program, row: Row, name: str) -> str:
 
 
 def _cpu_clock_step_ns() -> int:
-    """The step of the clock of CPU time, at most: some readings differ by it."""
+    """Return an upper bound on the step of the CPU time clock: some readings differ by it."""
     readings = [time.thread_time_ns() for _ in range(READINGS)]
     return min(after - before for before, after in pairwise(readings) if after > before)
 
 
 @contextmanager
 def _kept_ram() -> Iterator[int]:
-    """A file that is the RAM of one computer after another: only the first waits for its pages."""
+    """Yield a file that serves as RAM of successive computers; only the first allocates pages."""
     ram = os.memfd_create("ram")
     try:
         yield ram
@@ -329,7 +328,7 @@ def _kept_ram() -> Iterator[int]:
 
 @contextmanager
 def _on_one_cpu() -> Iterator[None]:
-    """Keep what is started meanwhile on the last CPU that this thread may run on."""
+    """Within the block, pin started processes to the last CPU that this thread may run on."""
     cpus = os.sched_getaffinity(0)
     os.sched_setaffinity(0, {max(cpus)})
     try:

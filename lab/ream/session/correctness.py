@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Before any time is believed: every kernel does what the oracle says at every edge."""
+"""Verifies, before anything is timed, that every kernel matches the oracle in every edge case."""
 
 import hashlib
 import json
@@ -26,7 +26,7 @@ from ream.stage.reach import NUMBER
 
 S_PER_MINUTE = 60
 VERIFIED = "verified"
-"""In the cache: an empty file for each kernel that has done all of it right."""
+"""Folder of the cache with an empty file for each kernel that passed."""
 
 
 def verify(
@@ -38,12 +38,12 @@ def verify(
     launches: Sequence[Launch],
     reporter: Reporter,
 ) -> int:
-    """Run all edges and some mixtures in every kernel; how many operations were verified.
+    """Run all edge cases and some mixtures in every kernel; return how many operations passed.
 
-    its: the program. builds: of every kind; kernels of each are judged by themselves, by its facts.
-    launches: of each program one, with the kernels that are linked into it. Kernels whose objects
-    were verified before, by the same runner and oracle, are not verified again unless minutes are
-    given: then it is 0.
+    its: the program. builds: a build for each kind of kernels, which are checked by its facts.
+    launches: one for each program, with the kernels that are linked into it. Kernels whose objects
+    were verified before by the same runner and oracle are not verified again, unless minutes are
+    given. The result is 0 if nothing was verified now.
     Raises WrongVariant with the case's name, and what else `launch_once` raises.
     """
     facts = {
@@ -82,7 +82,7 @@ def verify(
 
 
 def _owing(request: Request) -> dict[str, str]:
-    """By given series, the variant without it, if both are of one kernel source."""
+    """Return the variant without each given series, by series, if both have one kernel source."""
     pairs = ((one.name, one.compared_with) for one in request.variants)
     return {
         name: tree
@@ -94,9 +94,9 @@ def _owing(request: Request) -> dict[str, str]:
 def _programs(
     bench: Bench, tree: int, launches: Sequence[Launch]
 ) -> Iterable[tuple[Program, Launch]]:
-    """Programs of the kernels of one kind alone."""
+    """Yield programs with the kernels of one kind only."""
     others = {n for one in launches for n in one.link_order if bench.tree_of.get(n, 0) != tree}
-    # Numbered after the one that finds what rows execute: none of the run's.
+    # Numbers after that of the launch that finds entered functions, beyond those of the run.
     first = NUMBER + 1 + tree * len(launches)
     for at, launch in enumerate(without(others, launches)):
         if launch.link_order:
@@ -105,11 +105,11 @@ def _programs(
 
 
 def _marks(request: Request, kernels: Sequence[tuple[Kernel, Facts]]) -> Iterable[Path]:
-    """For each kernel the file whose presence means that its objects passed this oracle.
+    """Yield, for each kernel, the file that exists if its objects passed this oracle.
 
-    kernels: with the facts that they are held against.
+    kernels: each with the facts that it is checked against.
     """
-    # Here, not above: it asks the module that asks us.
+    # Imported here because the modules import each other.
     from ream.session.benchmark import benchmark_id  # noqa: PLC0415
 
     name = request.experiment.name
@@ -130,6 +130,6 @@ def _marks(request: Request, kernels: Sequence[tuple[Kernel, Facts]]) -> Iterabl
 
 
 def _judges(experiment: Experiment) -> Iterable[Path]:
-    """Where oracles are, and cases: of what all share, and of every experiment that it leans on."""
+    """Yield folders of oracles and cases: the shared ones, and those of the experiments it uses."""
     yield Path(oracle.__path__[0])
     yield from folders_of(experiment.folder)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What is different where a run of the native stage counts instead of timing."""
+"""Differences of a run that counts instead of timing."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -22,31 +22,32 @@ from ream.stage.qemu import BOARDS, qemu_version
 R = TypeVar("R", bound=RowBase)
 
 CounterOf = Callable[[Program], LaunchCounter]
-"""What makes the counter of a launch from its program."""
+"""Makes the counter of a launch from its program."""
 
 SEED = 1
-"""Unless another one is given: counts do not depend on chance, and neither does the plan."""
+"""Default seed of a run that counts. It is fixed, since counts do not depend on chance."""
 
 LAUNCHES = 2
-"""So that every variant is seen to count the same again, linked elsewhere."""
+"""Launches of a run that counts. The second shows that counts repeat in another link order."""
 
 
 def once(
     experiment: Experiment, stage: Stage, *, launches: int | None, rounds: int | None
 ) -> Experiment:
-    """The experiment with one round of two launches, in guests of one, unless others are asked for.
+    """Return the experiment with one round of two launches, or of one launch in guests.
 
-    A kernel may learn from one round to the next, as an engine's driver does of its speed: then
-    rounds differ, and launches do not. A kernel in a guest is linked once for all launches.
+    launches, rounds: other numbers, if requested. A kernel may adapt from round to round, as a DMA
+    driver does to its engine's speed, so launches repeat where rounds do not. A guest's kernel is
+    linked once for all launches.
     """
     most = 1 if stage == "vm" else LAUNCHES
     return experiment.resized(launches=launches or most, rounds=rounds or 1)
 
 
 def small(rows: Sequence[R], sized: Sized[R]) -> tuple[R, ...]:
-    """Each row halved until it is small enough, or cannot be halved any more.
+    """Return each row, halved until it is small enough or cannot be halved further.
 
-    What is counted for each page of it is that of a larger one, but for what a call costs.
+    Counts per page equal those of a larger row, except for the cost of a call.
     """
     return tuple(_small(row, sized) for row in rows)
 
@@ -58,7 +59,7 @@ def _small(row: R, sized: Sized[R]) -> R:
 
 
 def counters(request: Request, record: RecordWriter, reporter: Reporter) -> CounterOf | None:
-    """What makes the counter of a launch; None if the run is timed.
+    """Return the function that makes a launch's counter; None if the run is timed.
 
     Raises CannotRunHere if the emulator is not installed.
     """
@@ -78,7 +79,7 @@ def counters(request: Request, record: RecordWriter, reporter: Reporter) -> Coun
 def guest_counters(
     request: Request, folder: Path, reporter: Reporter
 ) -> Callable[[Image], KernelCounter] | None:
-    """What makes the counter of a kernel in guests; None if functions are not counted there.
+    """Return the function that makes the counter of a guest's kernel; None if none is counted.
 
     folder: for lists of functions.
     """
@@ -93,7 +94,7 @@ def guest_counters(
 
 
 def count_facts(request: Request) -> CountFacts | None:
-    """For the receipt; None if the run is timed."""
+    """Return the receipt's facts on counting; None if the run is timed."""
     if request.count is None:
         return None
     arch = request.setup.target

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What a run would do, in words: `--dry-run`."""
+"""Describes what a run would do, for `--dry-run`."""
 
 import os
 import textwrap
@@ -30,13 +30,13 @@ _PROSE = (
     "applies", "experiment", "guest", "not run", "not timed", "not tried", "row", "tables",
     "time", "until", "variant",
 )  # fmt: skip
-"""What is read; commands and paths stay in one line, to be pasted."""
+"""Lines that are wrapped. Commands and paths stay on one line for pasting."""
 
 
 def plan_text(request: Request) -> str:
-    """What a run would do, and where its record would go; nothing is built or kept.
+    """Return what a run would do, and the place of its record; nothing is built or written.
 
-    Raises DoesNotApply if a patch does not, and for the vm stage what choosing an accelerator
+    Raises DoesNotApply if a patch does not apply, and for the vm stage what choosing an accelerator
     raises.
     """
     request, tried = _tried(request)
@@ -58,7 +58,7 @@ def plan_text(request: Request) -> str:
 
 
 def _place(runs: Path) -> str:
-    """Where a record would go, and whether it could."""
+    """Return where a record would be written, and whether that is possible."""
     there = next(one for one in (runs, *runs.absolute().parents) if one.exists())
     fault = "" if there.is_dir() and os.access(there, os.W_OK) else "; but nothing can be put there"
     return f"a new directory in {runs}{fault}"
@@ -77,7 +77,7 @@ def _setup(request: Request) -> Iterator[str]:
 
 
 def wrapped(lines: Iterable[str]) -> Iterator[str]:
-    """The same lines; those of words go on in the next where they are too long."""
+    """Yield the lines, with long lines of prose wrapped."""
     for line in lines:
         if line[:LABEL].rstrip() not in _PROSE:
             yield line
@@ -88,7 +88,7 @@ def wrapped(lines: Iterable[str]) -> Iterator[str]:
 
 
 def _tried(request: Request) -> tuple[Request, list[str]]:
-    """The run with what applies to its tree, if the tree is here to try it on, and what applies."""
+    """Return the run with what applies to its tree, and notes, if the tree is in the cache."""
     if request.stage == "live":
         return request, []
     labels: list[str | None] = []
@@ -116,7 +116,7 @@ def _tried(request: Request) -> tuple[Request, list[str]]:
 
 
 def _whole(variants: Iterable[Variant]) -> list[tuple[Patch, ...]]:
-    """The patches of each variant that has any, but for what others begin with."""
+    """Return the patches of each variant that has any, without prefixes of others."""
     found: dict[object, tuple[Patch, ...]] = {}
     begun: set[object] = {()}
     for variant in sorted(variants, key=lambda one: len(one.patches), reverse=True):
@@ -127,7 +127,7 @@ def _whole(variants: Iterable[Variant]) -> list[tuple[Patch, ...]]:
 
 
 def _until(request: Request) -> Iterator[str]:
-    """How long it goes on measuring, if that depends on what it measures."""
+    """Yield when measuring ends, if that depends on the measurements."""
     if (stable := request.stable) is not None:
         most = stable.most_launches(request.experiment.launches)
         minutes = f", or {stable.max_minutes:g} minutes" if stable.max_minutes is not None else ""
@@ -188,7 +188,7 @@ def _guests(request: Request) -> Iterator[str]:
 
 
 def _setting(request: Request) -> GuestSetting:
-    """The setting of a run; where that is not known yet, the setting of most machines."""
+    """Return the setting of a run; if it is not known yet, that of most machines."""
     try:
         return choose_setting(request.guest, request.cache)
     except CannotRunHere as cause:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Which of its variants a run can have on a kernel tree: ports, and what applies of them."""
+"""Selects the variants of a run that apply to its kernel tree."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
@@ -13,11 +13,11 @@ from ream.variants import Suited, editions, suited_to
 def of_tree(
     request: Request, version: str, attempt: Callable[[Sequence[Patch]], object]
 ) -> tuple[Request, tuple[str, ...]]:
-    """The run with the variants that there can be of a tree, and a line on each other one.
+    """Return the run with the variants that apply to its tree, and a line on each other variant.
 
-    They are those of the nearest base whose series all apply or, if there is no such base, of the
-    one whose most do. version: of the tree. attempt: as `suited_to` has it.
-    A run of the default kernel, or of variants that somebody chose, stays as it is.
+    The variants are those of the nearest base whose series all apply or, if there is none, of the
+    base with the most that apply. version: the tree's version. attempt: see `suited_to`.
+    A run of the default kernel, or of variants that the user chose, is not changed.
     """
     if request.tree is None or request.asked:
         return request, ()

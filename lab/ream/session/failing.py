@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Variants that fail: the others are measured all the same, and what is open is tried first."""
+"""Handles variants that fail. Permitted other behaviour is tried first; other variants go on."""
 
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any
@@ -11,24 +11,24 @@ from ream.session.request import Request
 from ream.stage.hosted import Otherwise, programs_of
 
 WRONG, UNHOSTED = "wrong", "unhosted"
-"""In the journal: variants that are left out, and what each did."""
+"""Keys in the journal of variants that are left out, each with its error."""
 
 _OTHERWISE = "otherwise"
-"""In the journal: by variant, which of the ways that are open it is held against, and what was
-wrong when it was held against its tree's."""
+"""Key in the journal: by variant, the index of the permitted other behaviour that it is checked
+against, and the error of the check against its tree's behaviour."""
 
 
 def failures(journal: Journal, kind: str) -> dict[str, str]:
-    """What each variant did that was left out as WRONG or UNHOSTED."""
+    """Return the errors of variants that were left out as WRONG or UNHOSTED, by variant."""
     return dict(journal.settled(kind) or {})
 
 
 def leave_out(error: VariantFails, request: Request, journal: Journal, reporter: Reporter) -> None:
-    """Settle that a variant is not measured any more; raises an error if that leaves nothing."""
+    """Stop measuring a variant; raises an error if no given variant is left."""
     kind = UNHOSTED if isinstance(error, UnhostedVariant) else WRONG
     before = {**failures(journal, WRONG), **failures(journal, UNHOSTED)}
     given = _given(request)
-    # One that is left out already is in no launch: who accuses it would do so for ever.
+    # A variant that is left out already is in no launch. An error that blames it would repeat.
     if error.variant in before or error.variant not in given or given <= {*before, error.variant}:
         raise _worst({**before, error.variant: str(error)}, error, failures(journal, WRONG))
     journal.note(kind, {**failures(journal, kind), error.variant: str(error)})
@@ -40,7 +40,7 @@ def _given(request: Request) -> set[str]:
 
 
 def _worst(failed: Mapping[str, str], last: VariantFails, wrong: Mapping[str, str]) -> VariantFails:
-    """The error that a run ends with whose variants all failed: one that is wrong, if any is."""
+    """Return the error of a run whose variants all failed: a wrong variant's, if there is one."""
     error = last
     if wrong and isinstance(last, UnhostedVariant):
         name, what = next(iter(wrong.items()))
@@ -51,11 +51,11 @@ def _worst(failed: Mapping[str, str], last: VariantFails, wrong: Mapping[str, st
     return error
 
 
-# --- What is open ----------------------------------------------------------------------
+# --- Permitted other behaviour ---------------------------------------------------------
 
 
 def _ways(request: Request) -> list[Otherwise]:
-    """What series may do otherwise than their trees, in any program of the experiment."""
+    """Return what series may do differently from their trees, in any program of the experiment."""
     found = (way for its in programs_of(request.experiment) for way in its.otherwise)
     return list(dict.fromkeys(found))
 
@@ -65,7 +65,7 @@ def _held(journal: Journal) -> dict[str, Any]:
 
 
 def otherwise(request: Request, journal: Journal) -> dict[str, Otherwise]:
-    """By variant, what it is held against in the place of its tree's facts."""
+    """Return the behaviour that replaces a tree's facts in checks, by variant."""
     ways = _ways(request)
     return {
         name: ways[its["way"]] for name, its in _held(journal).items() if its["way"] < len(ways)
@@ -75,10 +75,10 @@ def otherwise(request: Request, journal: Journal) -> dict[str, Otherwise]:
 def try_otherwise(
     error: VariantFails, request: Request, journal: Journal, reporter: Reporter
 ) -> bool:
-    """Settle that a variant which is wrong is held against what newer kernels do; whether it is.
+    """Check a wrong variant against the behaviour of newer kernels next; return whether to go on.
 
-    Where none of that is met either, raises WrongVariant as it was at first unless others are left,
-    which are measured without it.
+    If all of these fail, the variant is left out, or the first WrongVariant is raised if no other
+    variant is left.
     """
     ways, held, name = _ways(request), _held(journal), error.variant
     if not isinstance(error, WrongVariant) or name not in _given(request):
@@ -96,7 +96,7 @@ def try_otherwise(
 
 
 def otherwise_words(request: Request, journal: Journal, failed: Collection[str]) -> Iterator[str]:
-    """What variants that are right do otherwise than their trees."""
+    """Yield what correct variants do differently from their trees."""
     for name, way in otherwise(request, journal).items():
         if name not in failed:
             yield f"{name}: it {way}, which its tree does not"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What every run of the vm stage has: an accelerator, kernels, consoles, guests to tell of."""
+"""Shared parts of vm stage runs: accelerator, kernels, consoles and facts on guests."""
 
 import hashlib
 import os
@@ -39,17 +39,17 @@ from ream.variants import Variant
 VM_CONFIG = KERNEL_CONFIG / "vm.config"
 
 ICOUNT_LAUNCHES = 1
-"""Where instructions are counted, a repeat adds nothing."""
+"""Launches if instructions are counted, since counts repeat."""
 
 QEMU_BYTES = 1 << 30
-"""Host memory of a guest besides what it is given to work on: what it touches of its own, QEMU."""
+"""Host memory of a guest besides the memory it works on: for QEMU and the guest's own use."""
 
 MakeInitramfs = Callable[[Image, Path, Path], Path]
-"""Of a kernel, the program that is PID 1, and a folder to work in."""
+"""Makes an initramfs from a kernel image, the program that is PID 1, and a working folder."""
 
 
 class Load(Protocol):
-    """What a guest is to hold."""
+    """The load of a guest."""
 
     @property
     def name(self) -> str: ...
@@ -59,26 +59,26 @@ class Load(Protocol):
 
 @dataclass(frozen=True)
 class GuestSetting:
-    """What the guests of a run have in common."""
+    """Settings that the guests of a run share."""
 
     accel: Accel
     reason: str
     icount: bool
     options: GuestOptions
     cpu: str | None = None
-    """Words for -cpu; None: the usual ones."""
+    """QEMU's -cpu argument; None: the default."""
 
     def __str__(self) -> str:
-        """What rounds of one run have to agree in."""
+        """The settings that must be equal in all rounds of a run."""
         return f"{self.accel.upper()}, {self.unit}"
 
     @property
     def given_bytes(self) -> int:
-        """Memory that the user gave a guest, in one number or by nodes; 0 leaves it to us."""
+        """Memory that the user set for a guest, in total or by nodes; 0: ream chooses."""
         return self.options.memory_bytes or sum(node.memory_bytes for node in self.options.nodes)
 
     def machine(self, load: Load) -> GuestMachine:
-        """The machine for what it is to do; raises BadUsage if the user's is too small for it."""
+        """Return the machine for a load; raises BadUsage if the user's settings are too small."""
         given = self.given_bytes
         if given and given < load.least_bytes:
             raise BadUsage(
@@ -89,11 +89,11 @@ class GuestSetting:
 
     @property
     def unit(self) -> Unit:
-        """The unit of what is measured in such a guest."""
+        """The unit of measurements in such a guest."""
         return "instructions" if self.icount else "ns"
 
     def machine_of(self, memory_bytes: int) -> GuestMachine:
-        """The machine as the user wants it, with so much memory."""
+        """Return the machine with the user's settings and this much memory."""
         asked = self.options
         return GuestMachine(
             accel=self.accel,
@@ -109,9 +109,9 @@ class GuestSetting:
 
 
 def choose_setting(options: GuestOptions, cache: Path) -> GuestSetting:
-    """KVM where a guest really boots under it, else TCG counting instructions.
+    """Choose KVM if a guest boots under it, else TCG, which counts instructions.
 
-    Raises CannotRunHere if what was asked for is not to be had, BadUsage if it cannot be meant.
+    Raises CannotRunHere if the requested setting is not available, BadUsage if it is invalid.
     """
     accel, cpu, reason = choose_accel(
         options.accel,
@@ -131,15 +131,15 @@ def choose_setting(options: GuestOptions, cache: Path) -> GuestSetting:
 
 
 def launches_as_run(launches: int, setting: GuestSetting) -> int:
-    """The number of launches that is worth it."""
+    """Return ICOUNT_LAUNCHES if instructions are counted and the user set no number of launches."""
     keep = setting.options.full or setting.options.keep_launches
     return ICOUNT_LAUNCHES if setting.icount and not keep else launches
 
 
 def doubts(samples: Iterable[Sample], unit_of: Callable[[str], Unit]) -> Iterator[str]:
-    """Whether two boots of the same kernel count the same, where they must.
+    """Yield warnings if boots of the same kernel do not have the same counts.
 
-    unit_of: by row. Says nothing of times, nor where `before` was booted once.
+    unit_of: returns a row's unit. Times are not compared, nor rows whose `before` booted once.
     """
     counts: dict[tuple[str, int, int], dict[str, int]] = {}
     for sample in samples:
@@ -173,11 +173,11 @@ def build_kernels(
     config: Sequence[str] = (),
     counter: Callable[[Image], KernelCounter] | None = None,
 ) -> dict[str, tuple[Image, BootableKernel]]:
-    """Every variant's kernel, each distinct list of patches once, with what it boots into.
+    """Build each variant's kernel and initramfs, once for each distinct list of patches.
 
-    folder: the experiment's. modules: of kernel/modules. config: fragments of kernel/config over
-    vm.config. initramfs: makes it, from the kernel and PID 1, in a folder. counter: makes what
-    counts a kernel's functions.
+    folder: the experiment's folder. modules: names in kernel/modules. config: fragments of
+    kernel/config on top of vm.config. initramfs: makes the initramfs. counter: makes the counter of
+    a kernel's functions.
     """
     arch = tree.setup.target
     require(BOARDS[arch.name].program)
@@ -185,7 +185,7 @@ def build_kernels(
     variants = tuple(variants)
     built: dict[object, tuple[Image, BootableKernel]] = {}
     found = {}
-    # What has fewer patches first: others begin with what that has built, wherever they can.
+    # Variants with fewer patches come first, so that others can start from their builds.
     for variant in sorted(variants, key=lambda one: len(one.patches)):
         key = variant.content
         if key not in built:
@@ -218,9 +218,9 @@ def prepare(
     config: Sequence[str] = (),
     counts_repeat: bool = True,
 ) -> tuple[dict[str, tuple[Image, BootableKernel]], tuple[Launch, ...]]:
-    """Every variant's kernel, built, and the launches in which they are booted.
+    """Build every variant's kernel; return them and the launches in which they are booted.
 
-    counts_repeat: so that one launch is enough where instructions are counted.
+    counts_repeat: whether counts repeat, so that one launch suffices if instructions are counted.
     """
     reporter.step(f"guests run under {setting.accel.upper()}: {setting.reason}")
     kernels = build_kernels(
@@ -247,11 +247,11 @@ def prepare(
 
 @contextmanager
 def consoles(place: Path) -> Iterator[Path]:
-    """A directory for what guests print; it stays if one fails, since the error names it.
+    """Yield a directory for guests' consoles. It is kept if a guest fails, as the error names it.
 
-    What failed runs left is removed after a month.
+    Directories of failed runs are removed after a month.
     """
-    shutil.rmtree(place, ignore_errors=True)  # of the start that this one goes on with
+    shutil.rmtree(place, ignore_errors=True)  # left by an earlier start of this run
     place.mkdir(parents=True)
     for old in place.parent.iterdir():
         if old.stat().st_mtime < long_ago():
@@ -268,10 +268,10 @@ def consoles(place: Path) -> Iterator[Path]:
 
 
 def boots_at_once(setting: GuestSetting, touched_bytes: int) -> int:
-    """How many guests the host has CPUs and memory for; one where times are taken.
+    """Return how many guests the host has CPUs and memory for; one if times are measured.
 
-    touched_bytes: of each guest's memory, what it will have written.
-    Raises CannotRunHere if there is no memory even for one.
+    touched_bytes: memory that each guest writes.
+    Raises CannotRunHere if the memory does not suffice for one.
     """
     needed = touched_bytes + QEMU_BYTES
     if (available := available_bytes()) < needed:
@@ -312,9 +312,9 @@ def guest_of(
 def shown_boot(
     setting: GuestSetting, machine: GuestMachine, words: Sequence[str], *, archive: str
 ) -> str:
-    """QEMU's command line of a boot, for people: files without their directories.
+    """Return QEMU's command line of a boot for display, with files without their directories.
 
-    words: for PID 1. archive: what it boots into.
+    words: arguments of PID 1. archive: the initramfs.
     """
     kernel = BootableKernel(Path(arch_of(machine.arch).image), Path(archive))
     return shlex.join(
@@ -323,6 +323,6 @@ def shown_boot(
 
 
 def config_sha256(kernels: Mapping[str, tuple[Image, BootableKernel]]) -> str:
-    """Digest of the configuration of the first kernel, which the others share."""
+    """Return the digest of the first kernel's configuration, which the others share."""
     image = next(iter(kernels.values()))[0]
     return hashlib.sha256(image.config.read_bytes()).hexdigest()

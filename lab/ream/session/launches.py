@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""All launches of a native run, wherever they run: what they say becomes samples of the record.
+"""Runs all launches of a native run and turns their output into samples of the record.
 
-What an earlier start of a launch has said comes from the journal. A launch that is left is begun
-by a starter: of a program that is linked here, or of one that ran on another machine and of which
-the lines were kept.
+Output of an earlier start of a launch is replayed from the journal. A starter runs the remaining
+launches: it links a program here, or replays the recorded lines of one that ran on another machine.
 """
 
 import json
@@ -25,33 +24,33 @@ from ream.stage import native
 Events = Generator[native.Event | None, None, None]
 
 Start = Callable[[Mapping[str, int], Callable[[str], None]], Iterator[native.Event]]
-"""Begins a launch and yields what it says. It is given the rounds by row that an earlier start has
-done, and what is to hear every line."""
+"""Starts a launch and yields its events. The arguments are the rounds by row that an earlier start
+completed, and a function that is called with every line."""
 
 Starter = Callable[[Launch], AbstractContextManager[Start]]
-"""What a launch is begun with; nothing of it is left behind the block."""
+"""Returns a context with the Start of a launch. Its files are removed at the end of the block."""
 
 
 @dataclass(frozen=True)
 class LaunchPlan:
-    """What is launched: the rows as they fit this machine, and every launch."""
+    """A plan of launches: the rows, sized to fit this machine, and every launch."""
 
     rows: tuple[Row, ...]
     launches: tuple[Launch, ...]
     threads: int | None
     cpus: int
-    """CPUs that the kernels see; 0: as many as there are."""
+    """CPUs that the kernels see; 0: all CPUs of the machine."""
     label: str = ""
-    """Which program it is, and what its kernels have over the stage's configuration; in the name of
-    every launch."""
+    """The program, and its kernels' options beyond the stage's configuration. It is part of every
+    launch's name."""
     control: float | None = None
     at_once: bool = False
-    """Whether all launches run at the same time: what they say does not depend on it."""
+    """Whether all launches run at the same time, since their results do not depend on load."""
     emulated: bool = False
-    """Whether an emulator runs them, which may give up and then begins again."""
+    """Whether they run under an emulator, which is restarted if it fails."""
 
     def weight(self) -> float:
-        """All of the work, in the bytes that samples are counted by as they come."""
+        """The total work in bytes, the unit in which progress is counted."""
         return float(
             sum(
                 bytes_gone_by(
@@ -66,21 +65,21 @@ class LaunchPlan:
 
 
 Stubs = dict[str, Any]
-"""calls: by stub and honesty, then by variant, how often the run reached it. told: of every launch
-that has more to say, what; by name. refused: counters of the machine that could not be opened,
-and the name of the error."""
+"""calls: how often the run reached a stub, by stub and honesty, then by variant. told: further
+output by launch. refused: hardware counters that could not be opened, with the name of the error.
+"""
 
 _BEGUN = json.dumps({"begun": True})
-"""In the journal: a start of the runner, whose counts begin at 0."""
+"""Entry in the journal for a start of the runner, whose counts begin at 0."""
 
 
 class Reached:
-    """What the starts of all launches said besides samples."""
+    """Output of all starts of all launches besides samples."""
 
     def __init__(self) -> None:
         self._calls: dict[str, Counter[str]] = defaultdict(Counter)
         self._of_start: dict[int, tuple[Mapping[str, Any], ...]] = {}
-        """By launch."""
+        """Output of the current start, by launch."""
         self.huge_ratio = 1.0
         self.told: list[Mapping[str, int]] = []
         self.refused: dict[str, str] = {}
@@ -92,7 +91,7 @@ class Reached:
             self._calls[f"{stub['name']} ({stub['honesty']})"][stub["variant"]] += stub["calls"]
 
     def hear(self, launch: int, said: native.Round | native.End | native.Refused) -> None:
-        """Remember what a launch said that is no sample."""
+        """Record an event of a launch that is no sample."""
         if isinstance(said, native.Refused):
             self.refused.update(said.counters)
             return
@@ -104,7 +103,7 @@ class Reached:
             self.begin(launch)
 
     def stubs(self) -> Stubs:
-        """Everything about stand-ins that the receipt keeps."""
+        """Return what the receipt records about stand-ins."""
         calls = {name: dict(counts) for name, counts in self._calls.items()}
         told = {"told": self.told} if any(self.told) else {}
         refused = {"refused": self.refused} if self.refused else {}
@@ -120,9 +119,9 @@ def samples_of(
     record: RecordWriter,
     reporter: Reporter,
 ) -> Iterator[Sample]:
-    """Run every launch; each sample is in the record as soon as it is known.
+    """Run every launch; each sample is written to the record immediately.
 
-    failed: variants whose samples, of rounds before that was known, are left out.
+    failed: variants that failed. Samples that they gave in earlier rounds are left out.
     """
     with reporter.measuring(plan.weight()) as advance:
         all_events = {
@@ -142,15 +141,15 @@ def samples_of(
 
 
 def _one_by_one(launches: Mapping[int, Events]) -> Iterator[tuple[int, native.Event | None]]:
-    """What launches say, each when the one before it has ended."""
+    """Yield the events of launches that run one after the other."""
     for number, events in launches.items():
         yield from ((number, said) for said in events)
 
 
 def _in_turn(launches: Mapping[int, Events]) -> Iterator[tuple[int, native.Event | None]]:
-    """What launches say that run at the same time: of each an event, again and again."""
+    """Yield the events of launches that run at the same time, one event of each in turn."""
     left = dict(launches)
-    with ExitStack() as stack:  # where one of them fails, the others end
+    with ExitStack() as stack:  # if one fails, the others are ended
         for events in launches.values():
             stack.enter_context(closing(events))
         while left:
@@ -164,9 +163,9 @@ def _in_turn(launches: Mapping[int, Events]) -> Iterator[tuple[int, native.Event
 def _events(
     launch: Launch, plan: LaunchPlan, starter: Starter, *, journal: Journal, reporter: Reporter
 ) -> Events:
-    """What a launch says; of the rounds that an earlier start has done, what that said.
+    """Yield a launch's events; those of rounds that an earlier start completed are replayed.
 
-    None where another start begins.
+    Yields None where another start begins.
     """
     piece = f"launch {launch.number} {plan.label}".rstrip()
     done: Counter[str] = Counter()
@@ -193,7 +192,7 @@ def _events(
                     journal.whole(piece)
                 if isinstance(event, native.Round):
                     done[event.row] += 1
-        except (VariantFails, GeneratorExit):  # also of one that is stopped since another failed
+        except (VariantFails, GeneratorExit):  # also if it is stopped because another launch failed
             journal.drop(piece)
             raise
 
@@ -201,7 +200,7 @@ def _events(
 def _said_before(
     piece: str, journal: Journal, done: Counter[str]
 ) -> Generator[native.Event | None, None, bool]:
-    """What earlier starts of a launch said, and whether it had ended; adds rounds to `done`."""
+    """Yield events of earlier starts; return whether the launch ended. Adds rounds to `done`."""
     for text in journal.said(piece):
         if text == _BEGUN:
             yield None

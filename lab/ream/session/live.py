@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""A run of the live stage: the kernel of this machine, through system calls.
+"""A run of the live stage, which measures this machine's kernel through system calls.
 
-And what that stage asks of an experiment, in its module `live`.
+`Live` is what an experiment provides for this stage, in its module `live`.
 """
 
 import hashlib
@@ -46,12 +46,12 @@ def _no_remarks(
 
 @dataclass(frozen=True)
 class Live(Generic[R]):
-    """How rows are measured through system calls alone."""
+    """How rows are measured through system calls."""
 
     why_not: Callable[[R], str | None]
     """Why a row cannot be measured on this machine; None if it can."""
     taken: Callable[[Sequence[R], Visits], Iterator[Taken]]
-    """Measure rows, every launch and round of them; raises CannotRunHere, VerificationFailed."""
+    """Measures every launch and round of rows; raises CannotRunHere, VerificationFailed."""
     plan_lines: Callable[[Sequence[R]], Iterable[str]]
     """Lines for a dry run: the memory taken, and the settings changed during the run."""
     programs: tuple[Workload, ...]
@@ -65,7 +65,7 @@ class Live(Generic[R]):
 
 
 def live_of(experiment: Experiment) -> Live[Row]:
-    """The live stage of an experiment; raises CannotRunHere if it has none."""
+    """Return the live stage of an experiment; raises CannotRunHere if it has none."""
     found = part(type(experiment), "live", Live)
     if found is None:
         raise CannotRunHere(f"{experiment.name} has no live stage")
@@ -81,9 +81,9 @@ def measure_live(
     record: RecordWriter,
     reporter: Reporter,
 ) -> Measured:
-    """Measure what can be measured here; rows that cannot are told, with the reason.
+    """Measure the rows that this machine can run; report the others with the reason.
 
-    Raises CannotRunHere if none can, and what measuring raises.
+    Raises CannotRunHere if it can run none, and what measuring raises.
     """
     experiment = request.experiment
     its = live_of(experiment)
@@ -118,9 +118,10 @@ def measure_live(
 
 
 def rows_left_out(its: Live[Row], rows: Iterable[Row], journal: Journal) -> dict[str, str]:
-    """Rows that cannot be measured here, each with its reason: those of when the run began.
+    """Return rows that cannot be measured here and the reasons, as of the start of the run.
 
-    Raises CannotRunHere if one that could be then cannot any more: what it has would be lost.
+    Raises CannotRunHere if a row that could be measured then no longer can, since its samples would
+    be lost.
     """
     now = {row.name: reason for row in rows if (reason := its.why_not(row))}
     began: dict[str, str] = journal.settle("skipped", now)
@@ -145,6 +146,6 @@ def running_kernel(machine: Machine) -> BuiltKernel:
 
 
 def _compiler(version: str) -> str:
-    """What /proc/version says of it: "Linux version R (who@where) (gcc (Distro) 12.2.0, GNU ld"."""
+    """The compiler in /proc/version: "Linux version R (user@host) (gcc (Distro) 12.2.0, GNU ld"."""
     named = re.search(r"\(((?:gcc|clang|Debian clang)[^,]*)", version)
     return named[1] if named else "unknown compiler"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""A run of the native stage: every launch of the program, every sample into the record."""
+"""A run of the native stage: builds and launches programs, and records every sample."""
 
 import json
 import shutil
@@ -50,7 +50,7 @@ LEAST_HUGE_RATIO = 0.95
 
 @dataclass(frozen=True)
 class Part:
-    """Rows of one program whose kernels are of one configuration, and what runs them."""
+    """Rows of one program with kernels of one configuration, with the builds and launches."""
 
     its: Hosted[Row]
     plan: LaunchPlan
@@ -65,12 +65,12 @@ class Part:
         return self.builds[0]
 
     def without(self, names: Collection[str]) -> Self:
-        """The same without some of the variants."""
+        """Return the part without some of the variants."""
         launches = without(names, self.plan.launches)
         return replace(self, plan=replace(self.plan, launches=launches))
 
     def planned(self) -> Planned:
-        """The plan of its rows, each as it is of every tree."""
+        """Return the plan of the rows, each with the images of every kind of kernel."""
         plan, places = self.plan, [self.bench.work]
         for number in range(1, len(self.builds)):
             places.append(self.bench.work / f"tree-{number}")
@@ -85,11 +85,11 @@ class Part:
 def measure_native(
     request: Request, tree: Tree, *, work: Path, record: RecordWriter, reporter: Reporter
 ) -> Measured:
-    """Build the program and launch it as often as asked; raises what the native stage raises.
+    """Build the program and launch it as often as requested; raises what the native stage raises.
 
-    A series of the user's that is wrong, or needs what the stage does not provide, is left out from
-    then on, as long as another one is there; the others keep the rounds that were whole. What the
-    specification leaves open is tried the other way first.
+    A given series that is wrong, or that needs what the stage does not provide, is left out from
+    then on if another one remains. The others keep their completed rounds. A wrong series is first
+    checked against other behaviour that the specification permits.
     """
     while True:
         try:
@@ -103,7 +103,7 @@ def measure_native(
 def _measure_right(
     request: Request, tree: Tree, *, work: Path, record: RecordWriter, reporter: Reporter
 ) -> Measured:
-    """Measure all variants but those that failed; raises VariantFails where another one does."""
+    """Measure all variants except failed ones; raises VariantFails if another one fails."""
     wrong, unhosted = failures(record.journal, WRONG), failures(record.journal, UNHOSTED)
     failed = {*wrong, *unhosted}
     counter_of = counters(request, record, reporter)
@@ -163,7 +163,7 @@ def _measure_right(
 
 
 def symbols_of(parts: Sequence[Part]) -> dict[str, Any]:
-    """For the receipt: which object each function came from, by variant and program."""
+    """Return the object that each function came from, by variant and program, for the receipt."""
     found: dict[str, Any] = {}
     for its, bench in {part.its.label: (part.its, part.bench) for part in parts}.values():
         symbols = native.symbol_map(bench.kernels.values(), bench.roots)
@@ -180,7 +180,7 @@ def _say_skipped(suited: Suited, reporter: Reporter) -> None:
 def _warnings(
     request: Request, parts: Sequence[Part], suited: Suited, reached: Reached
 ) -> Iterator[str]:
-    """What may bias a run; of one that counts, nothing that only times depend on."""
+    """Yield what may bias a run; if it counts, without what only affects times."""
     yield from (text for part in parts for text in part.shrunk)
     if request.count is None:
         yield from suited.warnings
@@ -196,8 +196,10 @@ def parts_of(
     journal: Journal,
     reporter: Reporter,
 ) -> list[Part]:
-    """What is launched, by program and configuration; planned with all variants, also those that
-    failed: what each launch draws, and its number, stays as it was.
+    """Return what is launched, by program and configuration.
+
+    Launches are planned with all variants, including failed ones, so that their numbers and random
+    choices do not change when a variant fails.
     """
     planned = plan_programs(
         [variant.name for variant in request.variants],
@@ -227,12 +229,12 @@ def _first_line(text: str) -> str:
 
 
 def _untouched(request: Request, parts: Sequence[Part], reporter: Reporter) -> dict[str, str]:
-    """Given series that change nothing that any row executes, and why.
+    """Return given series that change nothing that any row executes, with the reason.
 
-    Raises NothingChanges or Inconclusive if there is no other.
+    Raises NothingChanges or Inconclusive if no other series is given.
     """
     trees = trees_of(request)
-    # What changes nothing that is executed counts equal.
+    # In a run that counts, such a series has equal counts.
     if not trees or request.measure_anyway or request.count is not None:
         return {}
     reporter.step("comparing objects, and finding what each row executes")
@@ -241,7 +243,7 @@ def _untouched(request: Request, parts: Sequence[Part], reporter: Reporter) -> d
 
 
 def operations_verified(request: Request, parts: Sequence[Part], reporter: Reporter) -> int:
-    """How many operations every kernel did right, before any of them is timed."""
+    """Verify all kernels before any is timed; return the number of operations verified."""
     return sum(
         verify(
             part.its,
@@ -331,9 +333,9 @@ def rows_that_fit(
     journal: Journal,
     label: str = "",
 ) -> tuple[tuple[Row, ...], tuple[str, ...]]:
-    """Rows as they fit into memory when the run begins: later launches do as the first.
+    """Return rows sized to the memory available when the run begins; later launches use them too.
 
-    Raises CannotRunHere if a run that is resumed does not fit any more.
+    Raises CannotRunHere if a resumed run no longer fits.
     """
     name = f"rows {label}".rstrip()
     kept = journal.settled(name)
@@ -357,7 +359,7 @@ def rows_that_fit(
 def _left_out(
     request: Request, part: Part, journal: Journal, reporter: Reporter
 ) -> dict[str, LeftOut | str]:
-    """For rows that time a part of a call, what the rest took when the run began."""
+    """Return, for rows that time a part of a call, the time of the rest when the run began."""
     measure = part.its.left_out
     if measure is None or request.count is not None:
         return {}
@@ -371,7 +373,7 @@ def _left_out(
 
 
 def in_order(asked: Sequence[Row], ran: Sequence[Row]) -> tuple[Row, ...]:
-    """All rows that were asked for; those that ran, as they ran."""
+    """Return all requested rows, with those that ran in the size in which they ran."""
     as_run = {row.name: row for row in ran}
     return tuple(as_run.get(row.name, row) for row in asked)
 
@@ -385,7 +387,7 @@ def _measure(
     record: RecordWriter,
     reporter: Reporter,
 ) -> Iterator[Sample]:
-    """Run every launch of a part; counter_of: makes the counter of one that is not timed."""
+    """Run every launch of a part; counter_of: makes a launch's counter; None: it is timed."""
     plan, bench = part.plan, part.bench
     reporter.step("predicting what memory must hold")
     with part.planned() as (plan_file, descriptors):
@@ -416,7 +418,7 @@ def _measure(
 
 
 def small_pages(huge_ratio: float) -> Iterator[str]:
-    """A warning where much of the map was not in huge pages."""
+    """Yield a warning if much of the map was not in huge pages."""
     if huge_ratio < LEAST_HUGE_RATIO:
         yield (
             f"in one launch only {100 * huge_ratio:.0f} % of the map lay in huge pages (less than "

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""plan.json: what was asked, and of what; a run that was interrupted goes on from it.
+"""plan.json: the request of a run and its basis, from which an interrupted run is resumed.
 
-The record keeps it. Beside it, and only as long as the record is unfinished, lie the patches
-themselves: whoever edits a series meanwhile does not change the run that measures it.
+It is part of the record. While the record is unfinished, the patches are stored beside it, so that
+editing a series meanwhile does not change the run that measures it.
 """
 
 import base64
@@ -43,26 +43,26 @@ _COUNT = TypeAdapter(CountOptions | None)
 
 @dataclass(frozen=True)
 class Basis:
-    """What a run's rounds have in common besides what was asked: another one is another run."""
+    """What all rounds of a run share besides the request. It must not change before a resume."""
 
     benchmark: str
     machine: str | None
-    """Its id; None if it has none."""
+    """The id of the machine; None if it has none."""
     nr_usable_cpus: int
     tree_key: str
     compiler: str
     other_trees: Mapping[str, str] = field(default_factory=dict)
-    """Keys of the kernel sources of variants that do not use the run's."""
+    """Keys of the kernel sources of variants that do not use the run's source."""
     qemu: str | None = None
-    """Its own words for its version; None where no guests run."""
+    """The version that QEMU prints; None where no guests run."""
 
     def fields(self) -> dict[str, Any]:
-        """The fields of plan.json by name."""
+        """Return the fields of plan.json by name."""
         return dict(vars(self))
 
 
 def plan_object(request: Request, run: str, basis: Basis) -> dict[str, Any]:
-    """The object of plan.json; docs/format.md names its fields."""
+    """Return the object of plan.json; docs/format.md documents its fields."""
     return {
         "schema": SCHEMA,
         "run": run,
@@ -97,7 +97,7 @@ def plan_object(request: Request, run: str, basis: Basis) -> dict[str, Any]:
 
 
 def _source_fields(tree: Wanted) -> dict[str, str | None]:
-    """A kernel source that is asked for; what the archive offers latest may be another later."""
+    """Return the fields of a requested kernel source. The archive's latest may change later."""
     if isinstance(tree, Commit):
         return {"base": None, "tree_path": _short(tree.repository), "commit": tree.revision}
     base = base_of(tree)
@@ -114,13 +114,13 @@ def _source(fields: Mapping[str, Any]) -> Wanted:
 
 
 def _folder_elsewhere(experiment: Experiment) -> str | None:
-    """Where the code of an experiment is that is none of this checkout's."""
+    """Return the folder of an experiment outside of this checkout; None if it is inside."""
     folder = experiment.folder
     return None if folder.parent == EXPERIMENTS else _short(folder)
 
 
 def series_text(request: Request) -> str:
-    """The patches of every variant, for series.json."""
+    """Return the patches of every variant as the text of series.json."""
     return json.dumps(
         [
             {
@@ -148,7 +148,7 @@ def _patch_fields(patch: Patch) -> dict[str, Any]:
 
 
 def resumed_request(partial: Path, *, cache: Path) -> Request:
-    """The request of an unfinished record, as its plan has it.
+    """Return the request of an unfinished record from its plan.
 
     Raises BadUsage if the plan is damaged, or if this checkout's series are not the plan's.
     """
@@ -158,7 +158,7 @@ def resumed_request(partial: Path, *, cache: Path) -> Request:
 
 
 def request_of(partial: Path, *, cache: Path) -> Request:
-    """The same, whatever series this checkout has."""
+    """Return the request of a record from its plan, without a check of this checkout's series."""
     plan = read_plan(partial)
     where = f"{partial}: the plan is damaged"
     way_out = f"`ream run --discard {run_of(partial)}` removes the run"
@@ -196,12 +196,12 @@ def request_of(partial: Path, *, cache: Path) -> Request:
 
 
 def check_basis(partial: Path, now: Basis) -> None:
-    """Raise BadUsage, naming both values, if an unfinished record's rounds are of another basis."""
+    """Raise BadUsage, naming both values, if an unfinished record has another basis."""
     _check(facts.of_basis(read_plan(partial)), facts.of_basis(now.fields()))
 
 
 def check_guests(journal: Journal, now: str) -> None:
-    """Raise BadUsage if the guests of a run that goes on would not be those that it began with."""
+    """Raise BadUsage if the guests of a resumed run would differ from those that it began with."""
     guests = Thing("guests")
     _check({guests: journal.settle("guests", now)}, {guests: now})
 
@@ -212,7 +212,7 @@ def _check(then: Facts, now: Facts) -> None:
 
 
 def _of(adapter: TypeAdapter[T], value: object) -> T:
-    """Through JSON, where lists may be tuples in values that coerce nothing."""
+    """Validate through JSON, as strict values accept JSON lists for tuples."""
     return adapter.validate_json(json.dumps(value))
 
 
@@ -242,7 +242,7 @@ def _patch(fields: Mapping[str, Any]) -> Patch:
 
 
 def _check_series(plan: Mapping[str, Any], request: Request) -> None:
-    """Raise BadUsage unless the patches kept are the plan's, and this checkout's are the same."""
+    """Raise BadUsage unless the stored patches and this checkout's are those of the plan."""
     planned: dict[Thing, object] = {}
     kept: dict[Thing, object] = {}
     for name, entries in plan["variants"].items():
@@ -252,7 +252,7 @@ def _check_series(plan: Mapping[str, Any], request: Request) -> None:
     _check(planned, kept)
     for folder in (one for its in request.experiment.variants.values() for one in its):
         here = named_series(folder, request.experiment.folder)
-        # Variants of single patches have others of that name: one of them has to be it.
+        # Variants of single patches share the name with others; one of them has to match.
         then = [
             facts.series(here.name, [one])
             for variant in request.variants
@@ -265,6 +265,6 @@ def _check_series(plan: Mapping[str, Any], request: Request) -> None:
 
 
 def _short(path: Path) -> str:
-    """An absolute path with `~` for the home directory; expanduser() restores it."""
+    """Return an absolute path with `~` for the home directory; expanduser() restores it."""
     home, path = Path.home(), path.absolute()
     return str(Path("~") / path.relative_to(home)) if path.is_relative_to(home) else str(path)

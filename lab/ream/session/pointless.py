@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Series of the user's that change nothing of what is run: that is said, and they are not timed."""
+"""Finds given series that change nothing that is run. They are reported and not timed."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,27 +15,27 @@ from ream.progress import Reporter
 from ream.session.request import Request
 
 MOST_NAMED = 4
-"""Files in a line; of more than that there is their number."""
+"""The most files that a line names; if there are more, it has their number."""
 
 
 def trees_of(request: Request) -> dict[str, str]:
-    """For each given series, the variant without it, with which it is compared."""
+    """Return, for each given series, the variant without it with which it is compared."""
     return {one.name: one.compared_with for one in request.variants if one.compared_with}
 
 
 @dataclass(frozen=True)
 class Untouched:
-    """Why there is nothing to measure of a series, in one configuration."""
+    """Why there is nothing to measure for a series, in one configuration."""
 
     why: str
     same: frozenset[str] | None = None
-    """The objects that were compared if all of them are the same, by name; else None."""
+    """Names of the compared objects if all are the same; None if any differ."""
     before: Path = Path()
     """The kernel source without the series."""
     after: Path = Path()
 
     def unknown(self, names: Iterable[str]) -> tuple[str, ...] | None:
-        """Of files that a series changes, those that may be other code all the same.
+        """Return the changed files that may change code although no compared object differs.
 
         None if objects differ.
         """
@@ -47,11 +47,11 @@ class Untouched:
 def left_out(
     reasons: Sequence[Mapping[str, Untouched]], request: Request, reporter: Reporter
 ) -> dict[str, str]:
-    """Say which series are not measured and why.
+    """Report which series are not measured and why; return these reasons by series.
 
-    reasons: of each configuration, by series that change nothing of it. Measured is what changes
-    something in any. If no other series is given, it raises NothingChanges where each file that
-    they change is known to compile to the same, and else Inconclusive.
+    reasons: for each configuration, the series that change nothing in it. A series is measured if
+    it changes something in any configuration. If no other series is given, raises NothingChanges
+    if each changed file is known to compile to the same code, and else Inconclusive.
     """
     trees = trees_of(request)
     found = {
@@ -70,7 +70,7 @@ def left_out(
 
 
 def _unknown(request: Request, name: str, its: Sequence[Untouched]) -> tuple[str, ...] | None:
-    """The files that no configuration shows to be the same code; None if objects differ."""
+    """Return the files that no configuration shows to be the same code; None if objects differ."""
     (variant,) = (one for one in request.variants if one.name == name)
     names = {file for patch in variant.patches for file in files(patch)}
     each = [one.unknown(names) for one in its]
@@ -94,9 +94,10 @@ def _said(name: str, why: str, unknown: tuple[str, ...] | None) -> str:
 def same_kernels(
     images: Mapping[str, Image], trees: Mapping[str, str], reporter: Reporter
 ) -> dict[str, Untouched]:
-    """By series, of which not one object of a whole kernel is other code: what to say of that.
+    """Return the series with which no object of a whole kernel changes, with the reason to report.
 
-    images: by variant. Which functions a guest executes is not known: any other code may matter.
+    images: kernels by variant. Which functions a guest executes is not known, so any changed object
+    may matter.
     """
     if trees:
         reporter.step("comparing the objects of whole kernels")

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Pieces of a run that may have been interrupted: those that are done say again what they said."""
+"""Replays the finished pieces of an interrupted run from its journal.
+
+The caller cannot tell replay from measurement, so its checks cover both.
+"""
 
 import json
 from collections import Counter
@@ -18,9 +21,10 @@ B = TypeVar("B", bound=Boot)
 def replayed_boots(
     boots: Sequence[B], *, at_once: int, journal: Journal, reporter: Reporter
 ) -> Iterator[tuple[B, object]]:
-    """What `run_boots` yields; of boots in the journal what they said then, and those are first.
+    """Yield the events of boots as `run_boots` does; boots in the journal are replayed first.
 
-    A boot is in the journal when its last event has been dealt with: if that raises, it is not.
+    A boot is complete in the journal after the caller has handled its last event. If that raises,
+    the boot is not complete.
     """
     left = []
     for boot in boots:
@@ -41,7 +45,7 @@ def replayed_boots(
 
 
 def _piece(boot: Boot) -> str:
-    """Its console has a name of its own among those of a run."""
+    """Name a boot's piece of the journal by its console log, which is unique in a run."""
     return f"boot {boot.log.stem}"
 
 
@@ -52,12 +56,12 @@ class Replayed:
         self._journal = journal
         self._nr_asked: Counter[str] = Counter()
         self.recalled = False
-        """Whether the last piece was in the journal."""
+        """Whether the last piece was replayed from the journal."""
 
     def recall(self, piece: str, do: Callable[[], str]) -> str:
-        """What a piece said; it is done now unless it was. Raises what doing it raises.
+        """Return the output of a piece; do() runs it if it is not in the journal, and may raise.
 
-        Of two rows that ask for the same, as the two sides of an A/A comparison, each has its own.
+        If two rows run the same piece, as both sides of an A/A comparison do, each has an entry.
         """
         self._nr_asked[piece] += 1
         if (again := self._nr_asked[piece]) > 1:

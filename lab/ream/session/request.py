@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What a run is asked to do, and what a stage brings back from it."""
+"""The request for a run, and what a stage returns from it."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -21,40 +21,40 @@ from ream.variants import Variant
 
 @dataclass(frozen=True)
 class GuestOptions:
-    """How the user wants the guests of the vm stage; None: as we choose."""
+    """The user's settings for guests of the vm stage; None: ream chooses."""
 
     accel: Literal["auto", "kvm", "tcg"] = "auto"
     icount: bool | None = None
     full: bool = False
     keep_rounds: bool = False
     keep_launches: bool = False
-    """Whether the user gave these numbers: then they hold where instructions are counted, too."""
+    """Whether the user set these numbers. Then they also apply if instructions are counted."""
     cpus: int | None = None
     memory_bytes: int | None = None
     nodes: tuple[GuestNode, ...] = ()
     distances: tuple[tuple[int, int, int], ...] = ()
     append: tuple[str, ...] = ()
-    """More words for the kernel."""
+    """More kernel command line arguments."""
     qemu_options: tuple[str, ...] = ()
     arch: str = X86_64.name
-    """Of their kernels."""
+    """Architecture of the guests' kernels."""
     cpu: str | None = None
-    """QEMU's words for the CPU to emulate; None: as we choose."""
+    """QEMU's -cpu argument; None: ream chooses."""
 
 
 @dataclass(frozen=True)
 class CountOptions:
-    """How what samples execute is counted."""
+    """Options of a run that counts what samples execute."""
 
     full: bool = False
-    """Whether rows keep the size that their file gives them."""
+    """Whether rows keep the size in their file."""
     annotate: tuple[str, ...] = ()
-    """Functions whose instructions are listed, each with how often it was executed."""
+    """Functions whose instructions are listed, each with its number of executions."""
 
 
 @dataclass(frozen=True)
 class Request:
-    """What a run is asked to do."""
+    """The request for a run."""
 
     experiment: Experiment
     stage: Stage
@@ -65,53 +65,53 @@ class Request:
     runs: Path
     cache: Path
     command: str
-    """The line that repeats the run."""
+    """The command line that repeats the run."""
     guest: GuestOptions = GuestOptions()
     resume: Path | None = None
-    """The unfinished record to go on with; the rest of the request is then its plan's."""
+    """The unfinished record to resume; the rest of the request is then from its plan."""
     stable: Stable | None = None
-    """How narrow intervals have to be before it ends; None: however they are."""
+    """Width of intervals at which the run ends; None: it ends after the planned launches."""
     cell: str | None = None
-    """The id of the cell of a plan for several machines, if it is one."""
+    """The id of the cell, if the run is a cell of a plan for several machines."""
     control: float | None = None
-    """Share of its time by which the variant `control` is slowed; None: there is none."""
+    """Share of its time by which the variant `control` is slowed; None: no such variant."""
     verify_minutes: float = 0.0
-    """How long other mixtures are tried after those that every run tries."""
+    """Minutes for random mixtures beyond those that every run verifies."""
     asked: bool = False
-    """Whether somebody chose the variants: then all of them have to apply."""
+    """Whether the user chose the variants: then all of them have to apply."""
     trees: Mapping[str, Tree] = field(default_factory=dict)
-    """Kernel sources, once fetched, of variants that do not use the run's source or options."""
+    """Fetched kernel sources of variants that do not use the run's source or options."""
     setup: Setup = OURS
-    """How the kernels of all variants are built that have no options of their own."""
+    """How kernels are built of variants without options of their own."""
     count: CountOptions | None = None
-    """Whether the native stage counts what is executed, under an emulator, instead of timing it."""
+    """How the native stage counts what is executed, under an emulator; None: it is timed."""
     cpu: str | None = None
-    """The name of the CPU that is emulated; None: the one that all have who ask for no other."""
+    """The name of the CPU that is emulated; None: the architecture's default."""
     measure_anyway: bool = False
     """Whether a given series is measured although no row executes what it changes."""
     confined: bool = True
-    """Whether runners of the native stage are kept from all that they do not need."""
+    """Whether runners of the native stage are confined to what they need."""
     beside_live: bool = False
-    """Whether the running kernel performs each row's program in turn with the hosted ones."""
+    """Whether the running kernel also executes each row's program, in turn with hosted kernels."""
     choose: Callable[[Experiment], tuple[Variant, ...]] | None = None
-    """What the variants are of the experiment on another base; None: these are settled."""
+    """Returns the variants for the experiment on another base; None: `variants` is final."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Measured(Results):
-    """What a stage brings back: its samples are in the record already."""
+    """What a stage returns. Its samples are in the record already."""
 
     conditions: Conditions
     launches: int
     config_sha256: str
     options: Mapping[str, Scalar | None]
-    """What else it was asked with."""
+    """Further options of the run."""
     warnings: tuple[str, ...] = ()
     guest: GuestFacts | None = None
-    """What ran it, in the vm stage."""
+    """The guests of the vm stage; None in other stages."""
     count: CountFacts | None = None
-    """What counted it, where nothing was timed."""
+    """How it was counted; None if it was timed."""
     symbols: Mapping[str, Any] = field(default_factory=dict)
     stubs: Mapping[str, Any] = field(default_factory=dict)
     cpu_clock_step_ns: int | None = None
-    """The largest step of the CPU clock of any launch, in ns; None where none was measured."""
+    """The largest step of the CPU clock in any launch, in ns; None if none was measured."""

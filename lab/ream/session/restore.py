@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""`ream restore`: settings of this machine as they were before a run that was killed."""
+"""`ream restore`: restores the settings of this machine that a killed run left changed."""
 
 from collections.abc import Iterator
 
@@ -7,7 +7,7 @@ from ream.settings import JOURNAL, WAIT_S, Say, Setting, SettingsJournal, sole_d
 
 
 def plan_restore() -> Iterator[str]:
-    """What would be put back, a line each to paste into a root shell; nothing is changed.
+    """Yield a command for a root shell for each setting to restore; nothing is changed.
 
     Raises ReamError if the journal cannot be read.
     """
@@ -20,10 +20,10 @@ def plan_restore() -> Iterator[str]:
 
 
 def restore_settings(say: Say) -> int:
-    """Put back what a killed run left changed; say what, or that there was nothing to do.
+    """Restore what a killed run left changed, and report it, or that there was nothing to do.
 
-    Returns the exit code, 0. Raises CannotRunHere if a run is still under way after WAIT_S,
-    ReamError if a value cannot be written or the journal cannot be read; the journal stays then.
+    Returns the exit code, 0. Raises CannotRunHere if a run is still active after WAIT_S, ReamError
+    if a value cannot be written or the journal cannot be read. The journal is then kept.
     """
     with sole_door(say=say, recover=False, wait_s=WAIT_S) as door:
         if not door.journal.exists():

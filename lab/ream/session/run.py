@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""One run, from its plan to its record: rows, variants and launches in, a record out."""
+"""Executes one run: takes rows, variants and launches, and writes a record."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -67,11 +67,11 @@ from ream.stage.steps import steps_of
 from ream.width import WIDEST, as_wide_as
 
 MOST_FILLS = 6
-"""Fills, and numbers of CPUs that do them, in a round."""
+"""The most fills in a round, over all numbers of CPUs."""
 
 
 class Measure(Protocol):
-    """A stage's way to measure what is asked for in kernels of a tree."""
+    """A stage's function that measures a request in kernels of a tree."""
 
     def __call__(
         self, request: Request, tree: Tree, *, work: Path, record: RecordWriter, reporter: Reporter
@@ -80,17 +80,17 @@ class Measure(Protocol):
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a run leaves: its record's place, and what it says."""
+    """The result of a run: the path of its record and the summary."""
 
     path: Path
     summary: Summary
 
 
 def run_session(request: Request, reporter: Reporter) -> Outcome:
-    """Do what is asked: build, launch, verify, record; or go on where an interrupted run ended.
+    """Execute a request: build, launch, verify, record; or resume an interrupted run.
 
-    Raises ReamError or one of its kind; nothing is recorded then, but what was measured may stay,
-    to go on with: the error has a note on how.
+    Raises ReamError or a subclass. Then there is no record, but what was measured may be kept for
+    resuming; a note of the error gives the command.
     """
     with building(confined=request.confined):
         return _run_confined(request, reporter)
@@ -122,7 +122,7 @@ def _run_confined(request: Request, reporter: Reporter) -> Outcome:
 
 
 def finished(run: "Run", measured: Measured, receipt: Receipt) -> Outcome:
-    """Summarise what was measured, and give the record its final name."""
+    """Write the summary of what was measured, and give the record its final name."""
     summary, record = run.summary(measured, receipt), run.record
     record.write(PLAN, pretty(anonymous({**run.plan, RAN: run.ran(measured)})))
     with as_wide_as(WIDEST):  # a record is the same from any terminal
@@ -135,7 +135,7 @@ def finished(run: "Run", measured: Measured, receipt: Receipt) -> Outcome:
 
 @dataclass(frozen=True)
 class Elsewhere:
-    """What was built for a run on another machine; the checkout that records it may be another."""
+    """The build for a run on another machine. It may be from another checkout than the record."""
 
     kernel: BuiltKernel
     benchmark: str
@@ -153,7 +153,7 @@ def _compiler(setup: Setup) -> str:
 
 
 def _run_id(request: Request, reporter: Reporter) -> str:
-    """The id of the record to resume, or a new one; reports what else could be resumed."""
+    """Return the id of the record to resume, or a new one; report what else could be resumed."""
     if request.resume is not None:
         return run_of(request.resume)
     if left := [one for one in interrupted(request.runs) if not one.running]:
@@ -168,7 +168,7 @@ def _run_id(request: Request, reporter: Reporter) -> str:
 
 
 def _left(left: Sequence[Interrupted]) -> str:
-    """What could be gone on with, in a line: the newest run, and how to see all of them."""
+    """Return a line on runs that can be resumed: the newest, and how to list all."""
     newest = left[-1]
     which = newest.run if len(left) == 1 else f"{len(left)} runs were interrupted; {newest.run}"
     again = "" if len(left) == 1 else f"; `{newest.history}` names the others"
@@ -179,7 +179,7 @@ def _left(left: Sequence[Interrupted]) -> str:
 
 
 def record_bytes(request: Request) -> int:
-    """Room that the record of a run may take, at most."""
+    """Return the most bytes that the record of a run may take."""
     rows, launches = request.experiment.rows, request.experiment.launches
     if request.stable is not None:
         launches = request.stable.most_launches(launches)
@@ -195,7 +195,7 @@ def record_bytes(request: Request) -> int:
 
 @dataclass
 class Run:
-    """A run under way: what all its parts are about."""
+    """A run in progress."""
 
     request: Request
     run_id: str
@@ -204,23 +204,23 @@ class Run:
     record: RecordWriter
     reporter: Reporter
     tree: Tree | None = None
-    """None in the live stage."""
+    """The kernel source; None in the live stage."""
     plan: Mapping[str, Any] = field(default_factory=dict)
     resumed: tuple[str, ...] = ()
-    """When, each time."""
+    """The times at which the run was resumed."""
     met: list[Conditions] = field(default_factory=list)
-    """What each time of measuring met."""
+    """Conditions during each pass of measuring."""
     basis: Basis | None = None
     elsewhere: Elsewhere | None = None
-    """What it was built as, if it was not here."""
+    """The build, if the run took place on another machine."""
 
     def begin(self) -> None:
-        """Find the tree and write the plan, or compare with it; raises BadUsage if it is another's.
+        """Find the tree and write the plan, or compare it with the plan of the record to resume.
 
-        And what fetching a tree raises.
+        Raises BadUsage if they differ, and what fetching a tree raises.
         """
         request = self.request
-        # Before a kernel is fetched.
+        # QEMU and memory are checked before a kernel is fetched.
         qemu = qemu_version(request.guest.arch) if request.stage == "vm" else None
         if request.stage == "vm":
             check_memory(request)
@@ -252,12 +252,12 @@ class Run:
         self.reporter.step(f"going on with {self.run_id}{dropped}")
 
     def plan_of(self, request: Request) -> dict[str, Any]:
-        """The object of plan.json of a request, once it is known what it would be a run of."""
+        """Return the object of plan.json of a request; the basis must be known."""
         assert self.basis is not None
         return plan_object(request, self.run_id, self.basis)
 
     def _suited(self, tree: Tree) -> Request:
-        """Restrict the request to what applies to a tree that ours were not written for."""
+        """Restrict the request to the variants that apply to a tree other than the default."""
         self.request, notes = of_tree(
             self.request,
             tree.version,
@@ -268,7 +268,7 @@ class Run:
         return self.request
 
     def _tree(self) -> Tree:
-        """The tree as it was, if the cache still has it: what it was made of may have changed."""
+        """Return the tree, on a resume from the cache if possible, as the source may change."""
         request = self.request
         if request.resume is not None:
             kept = kept_tree(request.cache, str(read_plan(request.resume).get("tree_key")))
@@ -278,7 +278,7 @@ class Run:
         return fetched.built(request.setup)
 
     def _other_trees(self) -> dict[str, Tree]:
-        """Kernel sources of variants that do not use the run's source or options."""
+        """Return kernel sources of variants that do not use the run's source or options."""
         request, kept = self.request, {}
         if request.resume is not None:
             kept = read_plan(request.resume).get("other_trees", {})
@@ -295,13 +295,13 @@ class Run:
         return found
 
     def measure(self, launches: int, work: Path) -> Measured:
-        """Do as many launches; those that are in the journal say again what they said."""
+        """Do this many launches; those in the journal are replayed."""
         self.record.begin()
         experiment = self.request.experiment.model_copy(update={"launches": launches})
         request = replace(self.request, experiment=experiment)
         nr_before = self.record.journal.nr_added
         measured = self._measure(request, work)
-        if self.record.journal.nr_added > nr_before:  # not all of it was said again
+        if self.record.journal.nr_added > nr_before:  # something was measured, not only replayed
             self.met.append(measured.conditions)
         return replace(measured, conditions=worst(self.met or [measured.conditions]))
 
@@ -321,7 +321,7 @@ class Run:
         return measure(request, self.tree, work=work, record=self.record, reporter=self.reporter)
 
     def kernel(self, config_sha256: str) -> BuiltKernel:
-        """What kernels were measured."""
+        """Describe the measured kernels."""
         if self.elsewhere is not None:
             return self.elsewhere.kernel
         if self.tree is None:
@@ -354,7 +354,7 @@ class Run:
         )
 
     def between_runs(self) -> Mapping[str, float]:
-        """How much runs of this experiment differ on this type of CPU, from the shipped records."""
+        """How much runs of this experiment vary on this type of CPU, from the shipped records."""
         request = self.request
         if request.stage != "native" or request.count is not None:
             return {}
@@ -362,7 +362,7 @@ class Run:
         return between_runs(RECORDS, request.experiment.name, cpu)
 
     def remarks(self, measured: Measured) -> Mapping[str, tuple[str, ...]]:
-        """Those of the stage, and how well hosted times predict the running kernel's here."""
+        """Return the stage's remarks, and how well hosted times predict the running kernel's."""
         request = self.request
         if request.stage != "native" or request.count is not None:
             return measured.remarks
@@ -376,7 +376,7 @@ class Run:
 
     def receipt(self, measured: Measured, noise: Noise | None, ended: str | None) -> Receipt:
         request = self.request
-        # What disturbs a clock does not disturb a count.
+        # What disturbs times does not disturb counts.
         timed = any(measured.unit_of(row.name) == "ns" for row in measured.rows)
         disturbed = all_warnings(self.machine, measured.conditions, noise) if timed else ()
         return Receipt(
@@ -427,11 +427,11 @@ class Run:
             )
 
     def ran(self, measured: Measured) -> dict[str, Any]:
-        """What plan.json records for the summary, besides samples and receipt."""
+        """Return what plan.json adds for the summary besides samples and receipt."""
         return Ran.of(self.request.experiment, measured).model_dump(mode="json")
 
     def so_far(self, measured: Measured) -> Summary:
-        """What the record would say if it ended now."""
+        """Return the summary as it would be if the run ended now."""
         return self.summary(measured, self.receipt(measured, None, None))
 
     def summary(self, measured: Measured, receipt: Receipt) -> Summary:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Which rows of a native run this machine can take, and which program runs each."""
+"""Selects the rows of a native run that this machine can run, and the program for each."""
 
 from collections.abc import Iterable
 
@@ -14,7 +14,7 @@ from ream.stage.steps import steps_of
 
 
 def suited_rows(request: Request) -> Suited:
-    """The rows that this machine's CPUs can run; raises CannotRunHere if there is none."""
+    """Return the rows that this machine's CPUs can run; raises CannotRunHere if there is none."""
     if steps_of(request.experiment):
         return Suited(request.experiment.rows)
     found = [suited for _, suited in suited_programs(request)]
@@ -32,7 +32,7 @@ def suited_rows(request: Request) -> Suited:
 
 
 def suited_programs(request: Request) -> list[tuple[Hosted[Row], Suited]]:
-    """The programs that have rows here, each with those of its rows that can be run."""
+    """Return the programs that have rows to run here, each with these rows."""
     of_program = (
         (its, tuple(row for row in request.experiment.rows if its.runs(row)))
         for its in programs_of(request.experiment)
@@ -41,14 +41,14 @@ def suited_programs(request: Request) -> list[tuple[Hosted[Row], Suited]]:
 
 
 def _suited(its: Hosted[Row], rows: tuple[Row, ...], request: Request) -> Suited:
-    """Those of a program's rows that can be run; none if it hosts no kernels of that kind."""
+    """Return a program's rows that can be run; none if it cannot host such kernels."""
     if why := _why_unsuited(its, request):
         return Suited(rows=(), skipped={row.name: why for row in rows})
     return its.suit(rows, request.threads, cpus=None if request.count is None else CPUS)
 
 
 def _why_unsuited(its: Hosted[Row], request: Request) -> str | None:
-    """Why a program cannot have kernels that are built as the request says, if it cannot."""
+    """Return why a program cannot host kernels built as requested; None if it can."""
     asked = request.setup.arch
     if asked not in its.arches:
         return (
@@ -64,7 +64,7 @@ def _why_unsuited(its: Hosted[Row], request: Request) -> str | None:
 
 
 def by_config(rows: Iterable[Row]) -> dict[tuple[str, ...], tuple[Row, ...]]:
-    """Rows by what their kernels have over the stage's own configuration; those with none first."""
+    """Group rows by their kernels' options beyond the stage's configuration; none come first."""
     found: dict[tuple[str, ...], tuple[Row, ...]] = {}
     for row in sorted(rows, key=lambda row: bool(row.config)):
         found[row.config] = (*found.get(row.config, ()), row)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""More launches than were planned, until intervals are as narrow as was asked for."""
+"""Adds launches beyond the plan until intervals are as narrow as requested."""
 
 import re
 import time
@@ -23,11 +23,11 @@ NONE = (
 NOT_STABLE, WIDER = "not stable", " %: "
 
 MOST_NAMED = 6
-"""Rows in one line; the table has all of them."""
+"""The most rows in a line; the table has all of them."""
 
 
 class Repeatable(Protocol):
-    """What can be measured again with more launches: what it has done it does not do again."""
+    """A run that can be measured with more launches; finished launches are not repeated."""
 
     @property
     def request(self) -> Request: ...
@@ -38,9 +38,9 @@ class Repeatable(Protocol):
 
 
 def until_stable(run: Repeatable, work: Path) -> tuple[Measured, str | None]:
-    """Measure what was planned and, if it is asked for, more until intervals are narrow enough.
+    """Measure the planned launches and, if requested, more until intervals are narrow enough.
 
-    With all that was measured, how it ended; None where the plan was all.
+    Returns all that was measured and how it ended; None if only planned launches were made.
     """
     planned, stable = run.request.experiment.launches, run.request.stable
     began = time.monotonic()
@@ -69,7 +69,7 @@ def until_stable(run: Repeatable, work: Path) -> tuple[Measured, str | None]:
 def how_it_ends(
     wide: Sequence[Wide], stable: Stable, launches: int, *, most: int, minutes: float
 ) -> str | None:
-    """Why no more launches are made, in words; None if more are."""
+    """Return why no more launches are made; None if more are."""
     its = counted(launches, "launch", "launches")
     if not wide:
         return f"stable: every interval is within {stable.within_pct:g} % after {its}"
@@ -83,7 +83,7 @@ def how_it_ends(
 
 
 def unstable(text: str) -> Iterator[tuple[str, str]]:
-    """The rows, each with how wide it is, of a text that begins as how_it_ends() says of them."""
+    """Yield rows and their widths from a text that begins as how_it_ends() writes it."""
     if text.startswith(NOT_STABLE):
         rows = text.partition(WIDER)[2].partition("; ")[0]
         yield from re.findall(r"(\S+) \([^()]*: ([^()]*)\)", rows)
@@ -91,13 +91,13 @@ def unstable(text: str) -> Iterator[tuple[str, str]]:
 
 
 def named(wide: Sequence[Wide]) -> str:
-    """The widest intervals, a row each."""
+    """Return the widest intervals in words, one for each row."""
     words = [str(one) for one in wide[:MOST_NAMED]]
     return ", ".join([*words, *([f"{len(wide) - MOST_NAMED} more"] * (len(wide) > MOST_NAMED))])
 
 
 def worst(passes: Sequence[Conditions]) -> Conditions:
-    """What happened meanwhile, of several passes: first and last load, and the worst."""
+    """Merge the conditions of several passes: first and last load, and the worst of the others."""
     return Conditions(
         load_before=passes[0].load_before,
         load_after=passes[-1].load_after,
@@ -115,7 +115,7 @@ def _known(
 
 
 def _timed(summary: Summary, measured: Measured) -> Iterator[tuple[str, str, Result]]:
-    """Every ratio to `before` of times, and of counts that do not repeat, which are tested."""
+    """Yield the tested ratios to `before`: of times, and of counts that do not repeat."""
     for row in summary.rows:
         tested = any(its.p_value is not None for its in row.variants.values())
         if row.skipped is None and (tested or measured.unit_of(row.row) == "ns"):

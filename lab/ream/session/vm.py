@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""A run of the vm stage, and what it asks of an experiment, in its module `guests`."""
+"""A run of the vm stage, and `Guests`, which an experiment provides in its module `guests`."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -170,7 +170,7 @@ def measure_vm(
         reporter.step(f"{', '.join(names)}: not run: {why}")
     if not its.rows:
         raise CannotRunHere("; ".join(by_reason(its.skipped)))
-    # Before anything is built: whether there is memory for the largest guest.
+    # Memory for the largest guest is checked before anything is built.
     at_once = {
         icount: boots_at_once(replace(its.setting, icount=icount), nr_bytes)
         for icount, nr_bytes in its.touched_bytes().items()
@@ -256,9 +256,9 @@ def _measure(
     record: RecordWriter,
     reporter: Reporter,
 ) -> Iterator[Taken]:
-    """Run every boot; each sample is in the record as soon as it is known.
+    """Run every boot; each sample is written to the record immediately.
 
-    What is counted does not mind a neighbour; what is timed has the machine alone.
+    Guests that count run in parallel. Guests that are timed have the machine to themselves.
     """
     total = sum(boot.weight * (1 + boot.nr_events) for boot in boots)
     with reporter.measuring(total) as advance:

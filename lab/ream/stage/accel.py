@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Whether guests run under KVM here, and as which CPU. One is booted to tell: that /dev/kvm opens
-proves nothing.
+"""Finds out whether guests run under KVM here, and with which CPU model.
+
+A guest is booted for this, since a /dev/kvm that opens proves nothing.
 """
 
 import os
@@ -20,7 +21,7 @@ from ream.stage.qemu import HOST_CPU, QEMU, TCG_CPU, Accel
 PROBE_SOURCE = CHECKOUT / "guest" / "probe.S"
 PROBE_MARK = "ream\n"
 PROBE_EXIT = 33
-"""guest/probe.S: what it says, and what it makes QEMU exit with."""
+"""Text that guest/probe.S prints, and QEMU's exit status after it."""
 
 PROBE_DEADLINE_S = 10.0
 COMPILER_DEADLINE_S = 60.0
@@ -30,34 +31,34 @@ BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
 MODULES = Path("/sys/module")
 HOST_MODULES = ("kvm_intel", "kvm_amd", "kvm_pvm")
-"""Each runs KVM's guests in another way."""
+"""Modules of the host's kernel that run KVM's guests, each in another way."""
 
 PVM = "kvm_pvm"
-"""Runs guests in ring 3 without the CPU's help, which a stock kernel does not bear."""
+"""This module runs guests in ring 3 without CPU support, where stock kernels do not work."""
 
 KVM_CPUS = (
     HOST_CPU,
     f"{HOST_CPU},-arch-capabilities",
     *(f"{name},enforce" for name in ("EPYC-v1", "Skylake-Server-v1", "Nehalem-v1")),
 )
-"""Words for -cpu, the best first. Some hosts refuse an MSR that comes with the CPU's own
-capabilities. A named model is taken only if KVM has all of it: `enforce` refuses it at once."""
+"""Values of -cpu, the best first. Some hosts refuse an MSR that belongs to the host CPU's features.
+A named model is used only if KVM supports all of it, which `enforce` checks."""
 
 NOT_IN_TIME = "no sign of life within"
-"""Begins the one fault that another try may not have."""
+"""Start of the only fault that a second attempt may not have."""
 
 WORKS = "works with -cpu "
-"""What the remembered answer begins with when there is no fault; the words for -cpu follow."""
+"""Start of the cached answer if there is no fault; the value of -cpu follows."""
 
 
 @dataclass(frozen=True)
 class Kvm:
-    """What can be had of KVM here: one of the two is None."""
+    """What KVM can do on this machine. Exactly one of the fields is None."""
 
     cpu: str | None
-    """Words for -cpu with which a guest comes up."""
+    """Value of -cpu with which a guest boots."""
     fault: str | None
-    """Why none does."""
+    """Why no guest boots."""
 
 
 ASKED_FOR = "asked for"
@@ -65,7 +66,7 @@ GUESTS_OF = "guests of "
 
 
 def is_of_kvm(reason: str) -> bool:
-    """Whether a reason of `choose_accel` says what KVM can do, which was tried then."""
+    """Whether a reason of `choose_accel` is about KVM, which means that KVM was tried."""
     return not reason.startswith((ASKED_FOR, GUESTS_OF))
 
 
@@ -76,10 +77,10 @@ def choose_accel(
     arch: Arch = X86_64,
     cpu: str | None = None,
 ) -> tuple[Accel, str | None, str]:
-    """The accelerator to use, the words for -cpu, and why this accelerator.
+    """Return the accelerator to use, the value of -cpu, and the reason.
 
-    probe: what KVM can do here; asked only if it matters. arch, cpu: of the guest; None is what is
-    emulated unless somebody asks. Raises CannotRunHere if KVM is asked for and cannot be used.
+    probe: returns what KVM can do; called only if it matters. arch, cpu: of the guest; None: the
+    default CPU model. Raises CannotRunHere if KVM is requested and cannot be used.
     """
     if asked == "kvm" and (arch != X86_64 or cpu is not None):
         what = f"guests of {arch.name}" if arch != X86_64 else f"--cpu {cpu}"
@@ -98,12 +99,12 @@ def choose_accel(
 
 
 def kvm_fault(cache: Path) -> str | None:
-    """Why KVM cannot be used, or None; see `ask_kvm`."""
+    """Return why KVM cannot be used, or None; see `ask_kvm`."""
     return ask_kvm(cache).fault
 
 
 def ask_kvm(cache: Path) -> Kvm:
-    """What KVM can do here; asked once per boot of the host, and remembered in `cache`.
+    """Return what KVM can do here; found out once per boot of the host and stored in `cache`.
 
     Raises CannotRunHere if QEMU or the compiler is missing.
     """
@@ -111,7 +112,7 @@ def ask_kvm(cache: Path) -> Kvm:
         return Kvm(None, f"there is no {KVM}")
     if not os.access(KVM, os.R_OK | os.W_OK):
         return Kvm(None, f"{KVM} may not be opened by this user")
-    # Rights are the user's, and asked every time; what KVM can do is the host's.
+    # Permissions depend on the user and are checked each time; KVM's abilities depend on the host.
     answer = cache / f"kvm-guests-{BOOT_ID.read_text().strip()}"
     try:
         said = answer.read_text()
@@ -124,13 +125,13 @@ def ask_kvm(cache: Path) -> Kvm:
 
 
 def host_module(modules: Path = MODULES) -> str | None:
-    """The module that runs KVM's guests on this host; None where none is named."""
+    """Return the one of HOST_MODULES that is loaded on this host; None if none is."""
     return next((name for name in HOST_MODULES if (modules / name).exists()), None)
 
 
 def _try_cpus() -> tuple[str, bool]:
-    """What to remember of each of KVM_CPUS in turn, and whether another try would say the same."""
-    # Some versions run the probe, whose few instructions need little, and then stop any kernel.
+    """Try KVM_CPUS in turn; return the answer to store, and whether it is final."""
+    # Some versions run the probe, which has only a few instructions, and then fail for any kernel.
     if host_module() == PVM:
         return f"the host's module {PVM} runs no stock kernel", True
     faults: dict[str, list[str]] = {}
@@ -145,7 +146,7 @@ def _try_cpus() -> tuple[str, bool]:
 
 
 def _remember(answer: Path, said: str) -> None:
-    # Not being able to remember costs the next run ten seconds, and is no failure of this one.
+    # If the answer cannot be stored, the next run takes ten seconds longer; this is no error.
     with suppress(OSError):
         _write(answer, said)
 
@@ -160,9 +161,9 @@ def _write(answer: Path, said: str) -> None:
 
 
 def probe_guest(accel: Accel, cpu: str = TCG_CPU) -> str | None:
-    """Boot guest/probe.S, which needs no kernel; return why it did not come up, or None.
+    """Boot guest/probe.S, which needs no kernel; return why it did not boot, or None.
 
-    cpu: words for -cpu.
+    cpu: the value of -cpu.
 
     Raises CannotRunHere if QEMU or the compiler is missing.
     """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Everything a native run needs, built: every variant's kernel objects and the program's own."""
+"""Builds what a native run needs: every variant's kernel objects, and the program around them."""
 
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -32,20 +32,20 @@ from ream.stage.link import (
 from ream.variants import Variant
 
 KERNEL_SIDE = NATIVE / "host" / "kernel"
-"""What every hosted kernel gets of us."""
+"""Folder of ream's code that is compiled into every hosted kernel."""
 
 OPTIONAL_SIDE = NATIVE / "host" / "optional"
-"""What those get of us whose experiment asks for it: as ream/NAME.o in its file `objects`."""
+"""Folder of ream's code that an experiment requests as ream/NAME.o in its file `objects`."""
 
 NATIVE_CONFIG = KERNEL_CONFIG / "native.config"
 MEMMAP_FACTS = tuple(KERNEL_MODULES / "memmap" / name for name in ("facts.h", "buddy_facts.h"))
-"""What oracles need to know of a kernel; a guest's module has them, too."""
+"""Headers with the facts of a kernel that oracles need. A guest's module includes them, too."""
 PAGE_FACTS = KERNEL_MODULES / "memmap" / "page_facts.h"
-"""What all of them begin with."""
+"""The header of facts that all kernels have."""
 
 
 def config_files(names: Iterable[str]) -> tuple[Path, ...]:
-    """The fragments of kernel/config that a row names; raises BadUsage if one is not there."""
+    """Return the fragments of kernel/config that a row names; raises BadUsage if one is missing."""
     files = {name: KERNEL_CONFIG / f"{name}.config" for name in names}
     if absent := [name for name, file in files.items() if not file.is_file()]:
         raise BadUsage(f"there is no fragment {', '.join(absent)} in kernel/config")
@@ -54,36 +54,36 @@ def config_files(names: Iterable[str]) -> tuple[Path, ...]:
 
 @dataclass(frozen=True)
 class Bench:
-    """What launches are linked from."""
+    """The objects that launches are linked from."""
 
     work: Path
     kernels: Mapping[str, Kernel]
     roots: Mapping[str, Path]
-    """Build directories by variant, from which their objects are named."""
+    """Build directories by variant. Names of objects are relative to them."""
     host: tuple[Path, ...]
     config_sha256: str
     tree_of: Mapping[str, int] = field(default_factory=dict)
-    """Numbers of variants that are not of the first one's kind: of another tree, to begin with, and
-    then also of other facts (ream.session.builds)."""
+    """Kind numbers of variants that are not of the first variant's kind. At first a kind is a tree;
+    later it also depends on facts (ream.session.builds)."""
     confinement: Confinement | None = None
-    """What runners are confined by; None: nothing."""
+    """How runners are confined; None: they are not."""
     arch: Arch = X86_64
     emulator: tuple[str, ...] = ()
-    """The words before a runner's, where this machine is of another architecture."""
+    """The emulator's command line before a runner's, if this machine has another architecture."""
 
     def on_cpu(self, name: str | None) -> "Bench":
-        """The same, with runners on the emulated CPU of this name, where they have to be emulated.
+        """Return the bench with runners on the emulated CPU of this name, if they are emulated.
 
-        None: the one that all have who ask for no other.
+        None: the architecture's default CPU.
         """
         return replace(self, emulator=() if self.arch.is_here else self.arch.emulated(name))
 
     def unconfined(self) -> "Bench":
-        """The same, with runners that may do all that their user may."""
+        """Return the bench with runners that are not confined."""
         return replace(self, confinement=None)
 
     def link(self, launch: Launch) -> Program:
-        """Link a launch's own program: its order of variants and its place for their data."""
+        """Link the program of a launch, with its order of variants and its offset of their data."""
         program = link_program(
             [self.kernels[name] for name in launch.link_order],
             self.host,
@@ -105,37 +105,38 @@ class Bench:
 
 @dataclass(frozen=True)
 class Object:
-    """A kernel object that an experiment runs, as kbuild names it.
+    """A kernel object that an experiment hosts, by kbuild's name.
 
-    functions: static ones of it that are made global for glue.c; NAME? where there may be none.
-    option: with CONFIG_, without which a variant has no such object.
+    functions: its static functions that are made global for glue.c; NAME? if one may be missing.
+    option: the CONFIG_ option without which a variant does not have the object.
     """
 
     name: str
-    """One that other kernels have under another name has both here: A|B."""
+    """The object's name. If other kernels have it under another name, both are given: A|B."""
     functions: tuple[str, ...] = ()
     option: str | None = None
 
     def names(self) -> list[str]:
-        """All names that it may have."""
+        """Return all names that the object may have."""
         return self.name.split("|")
 
 
 EVERYWHERE = (Object("arch/x86/lib/retpoline.o", option="CONFIG_MITIGATION_RETPOLINE"),)
-"""What compilers have code of any object call."""
+"""Objects that compiled code of any object may call."""
 
 
 WITHOUT_INTERRUPTS = "without cli and sti"
-"""A line of a file `objects`: these two instructions do nothing, in any of its objects."""
+"""Line of a file `objects`: cli and sti are removed from all of its objects."""
 
 
 def objects(folder: Path, arch: Arch = X86_64) -> tuple[Object, ...]:
-    """The objects of an experiment, listed in its file `objects`, one a line.
+    """Return the objects of an experiment, which its file `objects` lists, one per line.
 
-    Those below arch/ are of the kernels of that architecture alone.
+    Objects below arch/ belong only to kernels of that architecture.
 
-    Behind an object are its functions, and the option before it. ream/NAME.o is one of ours: of
-    native/host/optional, or the module kernel/modules/NAME. The line WITHOUT_INTERRUPTS is of all.
+    A line is an optional option, the object and its functions. ream/NAME.o is ream's own code: from
+    native/host/optional, or the module kernel/modules/NAME. The line WITHOUT_INTERRUPTS applies to
+    all objects.
     """
     lines = (folder / "objects").read_text(encoding="ascii").splitlines()
     found = []
@@ -152,15 +153,15 @@ def _is_of(one: Object, arch: Arch) -> bool:
 
 
 def has_interrupts(folder: Path) -> bool:
-    """Whether the objects of an experiment keep their cli and sti, which are faults in a program.
+    """Whether the objects of an experiment keep their cli and sti, which fault in a program.
 
-    They are where none is executed, as far as is known: then one that is executed ends the run.
+    They are kept if none is expected to be executed; one that is executed ends the run.
     """
     return WITHOUT_INTERRUPTS not in (folder / "objects").read_text(encoding="ascii").splitlines()
 
 
 def _always(folder: Path, arch: Arch) -> Iterator[Object]:
-    """Those of our objects that every experiment has, and its own glue."""
+    """Yield ream's objects that every experiment has, and the experiment's own glue."""
     homes = (KERNEL_SIDE, ARCH_SIDE / arch.name / "kernel")
     for path in (*(path for home in homes for path in sorted(home.glob("*.c"))), *_glue(folder)):
         yield Object(f"{HOME}/{path.stem}.o")
@@ -173,7 +174,7 @@ def _glue(folder: Path) -> list[Path]:
 def kernel_side(
     folder: Path, shared: Sequence[Path] = MEMMAP_FACTS, arch: Arch = X86_64
 ) -> tuple[Path, ...]:
-    """All of ours that kbuild compiles in each variant's tree; folders stand for what they hold."""
+    """Return ream's files that kbuild compiles in each variant's tree; a folder means its files."""
     ours = (KERNEL_SIDE, PAGE_FACTS, *(NATIVE / "host" / name for name in ("host.h", "plan.def")))
     of_arch = ARCH_SIDE / arch.name / "kernel"
     optional = _optional_homes(objects(folder, arch))
@@ -181,7 +182,7 @@ def kernel_side(
 
 
 def probes_of(folder: Path) -> list[Path]:
-    """What is asked of a tree: for what hosted kernels get of us, and for the experiment."""
+    """Return the probes that are compiled in a tree, for ream's code and for the experiment."""
     ours = [NATIVE / "host" / f"host{SUFFIX}", KERNEL_MODULES / "memmap" / f"page{SUFFIX}"]
     optional = (home.with_suffix(SUFFIX) for home in _optional_homes(objects(folder)))
     its = sorted({probes for probes in optional if probes.is_file()})
@@ -189,18 +190,18 @@ def probes_of(folder: Path) -> list[Path]:
 
 
 def fragments_of(folder: Path, config: Path = NATIVE_CONFIG) -> list[Path]:
-    """What is put over tinyconfig, in order."""
+    """Return the configuration fragments on top of tinyconfig, in order."""
     return [config, *sorted(folder.glob("native.config"))]
 
 
 def _headers(folder: Path, shared: Sequence[Path]) -> tuple[Path, ...]:
-    """The experiment's headers; those that others share only where it has none of that name."""
+    """Return the experiment's headers, and shared headers whose names it does not have."""
     own = sorted((*folder.glob("*.h"), *folder.glob("*.def")))
     return (*own, *(path for path in shared if path.name not in {one.name for one in own}))
 
 
 def _optional_homes(wanted: Iterable[Object]) -> tuple[Path, ...]:
-    """Our files behind those objects that are ours, and the headers beside them."""
+    """Return the sources of objects that are ream's own, and the headers beside them."""
     homes: dict[str, Path] = {}
     for stem in (Path(one.name).stem for one in wanted if one.name.startswith(f"{HOME}/")):
         module = KERNEL_MODULES / stem / f"{stem}.c"
@@ -210,9 +211,9 @@ def _optional_homes(wanted: Iterable[Object]) -> tuple[Path, ...]:
 
 
 def held(listed: Iterable[Object], place: Path, arch: Arch = X86_64) -> tuple[Object, ...]:
-    """Those of the objects, and of what all need, that the configuration of a variant has.
+    """Return the listed and the common objects that a variant's configuration has.
 
-    place: its tree, as `assemble` returns it. Each has the one name that it has there.
+    place: its tree, as `assemble` returns it. Each object has only the name that it has there.
     """
     config = options((place / BUILD / ".config").read_text(encoding="utf-8"))
     there = [
@@ -221,7 +222,7 @@ def held(listed: Iterable[Object], place: Path, arch: Arch = X86_64) -> tuple[Ob
         if one.option is None or config.get(one.option.removeprefix("CONFIG_")) == "y"
     ]
     functions: dict[str, tuple[str, ...]] = {}
-    for one in there:  # what other kernels have in an object of its own may be in one listed
+    for one in there:  # a separate object of other kernels may be part of a listed one here
         functions[one.name] = (*functions.get(one.name, ()), *one.functions)
     return tuple(
         replace(one, functions=functions.pop(one.name)) for one in there if one.name in functions
@@ -229,7 +230,7 @@ def held(listed: Iterable[Object], place: Path, arch: Arch = X86_64) -> tuple[Ob
 
 
 def _there(one: Object, tree: Path) -> Object:
-    """An object of several names, with that of which a tree has the source; else the first."""
+    """Return an object with the one of its names whose source the tree has; else with the first."""
     names = one.names()
     there = (name for name in names if (tree / name).with_suffix(".c").is_file())
     return replace(one, name=next(there, names[0]))
@@ -248,11 +249,12 @@ def build_bench(
     fragments: Sequence[Path] = (),
     trees: Mapping[str, Tree] = MappingProxyType({}),
 ) -> Bench:
-    """Build every variant's objects, each distinct list of patches once, and the program around.
+    """Build each variant's objects, once per distinct list of patches, and the program around them.
 
     folder: the experiment's own code: glue.c and headers for the kernel's side, `objects`, and
-    the runner's sources. shared: headers that a guest's modules have, too. work: of this run alone.
-    trees: by variant that is of another tree. config: over tinyconfig; fragments: over that.
+    the runner's sources. shared: headers that a guest's modules share. work: a directory of this
+    run. trees: other trees, by variant. config: the fragment on top of tinyconfig; fragments: more
+    fragments on top of that.
     Raises what assemble(), build_objects() and examine_kernel() raise.
     """
     arch = tree.setup.target
@@ -260,7 +262,7 @@ def build_bench(
     configs = (*fragments_of(folder, config), *fragments)
     asked = [(one, trees.get(one.name, tree)) for one in variants]
     built: dict[object, _Compiled] = {}
-    # What begins another comes first, and is not compiled twice.
+    # Prefixes of other variants come first, so that they are not compiled twice.
     for variant, source in sorted(asked, key=lambda one: len(one[0].patches)):
         if (content := _content(variant, source)) not in built:
             built[content] = _compile(variant, source, folder, homes, configs, cache, step)
@@ -284,7 +286,7 @@ def build_bench(
 
 
 _Compiled = tuple[Path, tuple[Object, ...], Mapping[str, Path]]
-"""A build directory, what of it is linked, and where that is."""
+"""A build directory, the objects that are linked, and their paths by name."""
 
 
 def _content(variant: Variant, source: Tree) -> object:
@@ -300,7 +302,7 @@ def _compile(  # noqa: PLR0917
     cache: Path,
     step: Step,
 ) -> _Compiled:
-    """Build a variant's objects; what is being done is said with its name."""
+    """Build a variant's objects; progress is reported with its name."""
     say = labelled(step, f"{shown(variant.name)}: ")
     arch = source.setup.target
     place = assemble(

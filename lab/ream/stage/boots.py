@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Many boots, a few of them at a time: what counts instructions does not mind a neighbour."""
+"""Runs many boots, several at a time if they count instructions, as load does not change counts."""
 
 import threading
 from abc import ABC, abstractmethod
@@ -17,7 +17,7 @@ from ream.stage.vm import BootableKernel, Start
 
 @dataclass(frozen=True)
 class Boot(ABC):
-    """One boot, as planned; each experiment adds what its guests are to do."""
+    """One planned boot; each experiment adds what its guests do."""
 
     variant: str
     launch: int
@@ -27,16 +27,16 @@ class Boot(ABC):
     log: Path
 
     says: ClassVar[Any] = Any
-    """The type of what run() yields, so that it can be kept and read again."""
+    """The type of the events of run(), so that they can be stored and read again."""
 
     @property
     def weight(self) -> float:
-        """Weight of each event, and of the end, in the run's progress."""
+        """The weight of each event, and of the end, in the run's progress."""
         return 1.0
 
     @property
     def nr_events(self) -> int:
-        """What run() yields, in number."""
+        """The number of events that run() yields."""
         return 1
 
     @property
@@ -50,22 +50,22 @@ class Boot(ABC):
         return f"{self.what}, launch {self.launch + 1}"
 
     def start(self, begun: Callable[[Guest], None]) -> Start:
-        """How the guest is started; begun is given the guest as soon as there is one."""
+        """Return how the guest is started; begun is called with the guest as soon as it exists."""
         return Start(self.machine, self.kernel, self.log, self.append, begun)
 
     @abstractmethod
     def run(self, start: Start) -> Iterator[object]:
-        """Boot once, and yield what comes of it."""
+        """Boot once and yield the events."""
 
 
 B = TypeVar("B", bound=Boot)
 
 
 def run_boots(boots: Sequence[B], *, at_once: int) -> Iterator[tuple[B, object]]:
-    """Whatever each boot yields, as it comes, and None when a boot has come to its end.
+    """Yield each boot's events as they arrive, and None when a boot has ended.
 
-    Boots begin in the order given. The first failure ends the others; so does leaving the
-    iterator, and then no guest is left. Raises what run() raises, with the boot's title.
+    Boots begin in the given order. The first failure, or leaving the iterator, ends all guests.
+    Raises what run() raises, with the boot's title.
     """
     crew = _Crew(boots)
     threads = [threading.Thread(target=crew.work, daemon=True) for _ in range(at_once)]
@@ -88,7 +88,7 @@ def run_boots(boots: Sequence[B], *, at_once: int) -> Iterator[tuple[B, object]]
 
 
 class _Crew(Generic[B]):
-    """What the threads share. Only `events` leads back to the thread that began them."""
+    """State that the threads share. Only `events` leads back to the thread that started them."""
 
     def __init__(self, boots: Sequence[B]) -> None:
         self.events: SimpleQueue[tuple[B, object]] = SimpleQueue()
@@ -108,7 +108,7 @@ class _Crew(Generic[B]):
             self.events.put((boot, None))
 
     def end(self) -> None:
-        """Kill every guest; no other begins."""
+        """Kill every guest, and start no others."""
         with self._lock:
             self._ended = True
             for guest in self._guests:
@@ -121,5 +121,5 @@ class _Crew(Generic[B]):
     def _begun(self, guest: Guest) -> None:
         with self._lock:
             self._guests.add(guest)
-            if self._ended:  # meanwhile: end() has not seen this one
+            if self._ended:  # end() ran meanwhile and did not see this guest
                 guest.kill()

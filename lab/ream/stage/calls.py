@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What a kernel must do that leaves no trace in memory: at least as often as the tree it is of.
+"""Checks calls that leave no trace in memory: a series must make as many as its tree.
 
-A lost cond_resched() makes no byte wrong, and a machine hang. No specification says how often it
-is due, so the tree that a series was put on says it, case by case.
+A lost cond_resched() makes no byte wrong, but may hang a machine. No specification defines how
+often it is due, so the tree that a series applies to is the reference, case by case.
 """
 
 from collections import Counter
@@ -13,7 +13,7 @@ from ream.errors import WrongVariant
 from ream.stage.native import Event, Round
 
 OWED = ("__cond_resched", "set_cpus_allowed_ptr")
-"""Functions of the kernel's other parts that a series may call more often, and not less."""
+"""Functions of other parts of the kernel that a series may call more often, but not less often."""
 
 WORK = {
     "__cond_resched": (
@@ -22,7 +22,8 @@ WORK = {
         ("folio_alloc_noprof", 1),
     )
 }
-"""What is followed by how many of them each time: a series that does it less often owes less.
+"""By owed function, other functions and how many owed calls follow each of their calls. A series
+that calls the others less often owes fewer calls.
 
 A full mmu_gather is freed with one, and zap_pte_range() breaks off for it with another.
 copy_pte_range() breaks off to allocate the page that a pinned one is copied to. With a batch it
@@ -31,15 +32,15 @@ does so for pages that turn out not to need one, and without batches it does not
 
 
 class Calls:
-    """How often each kernel called them in each case."""
+    """Counts of these calls, by kernel and case."""
 
     def __init__(self, trees: Mapping[str, str], elsewhere: Collection[str] = ()) -> None:
-        """Count nothing yet.
+        """Start with no counts.
 
-        trees: by given variant, the tree that it applies to, which runs the same cases.
-        elsewhere: functions that give work to others. A series that calls one of them more often
-        in a case owes no cond_resched() there: in which pieces its own CPU does what is left, a
-        tree that does everything itself does not say.
+        trees: the tree that each given variant applies to, by variant; it runs the same cases.
+        elsewhere: functions that hand work to other CPUs. A series that calls one of them more
+        often in a case owes no cond_resched() there, since a tree that does all the work on one
+        CPU does not define how the rest is split.
         """
         self._trees = trees
         self._elsewhere = elsewhere
@@ -50,10 +51,10 @@ class Calls:
         """The cases of each launch."""
 
     def counted(self, said: Iterable[Event], variants: Collection[str]) -> Iterator[Event]:
-        """What a launch says, which is counted on the way.
+        """Yield the events of a launch and count them.
 
-        variants: of its program. A tree that is in several of them does its calls in each, so
-        launches are counted apart.
+        variants: those of its program. A tree that is in several programs makes its calls in each,
+        so launches are counted separately.
         """
         launch = len(self._held)
         self._held.append(variants)
@@ -69,7 +70,7 @@ class Calls:
             yield event
 
     def check(self) -> None:
-        """Raises WrongVariant, which names a case, if a series left calls out."""
+        """Raise WrongVariant, which names a case, if a series made fewer calls than it owes."""
         for launch, rows in enumerate(self._rows):
             for row, (given, tree) in product(rows, self._trees.items()):
                 if given not in self._held[launch]:
@@ -79,14 +80,14 @@ class Calls:
                 self._check_case(row, (given, launch), (tree, theirs))
 
     def _launch_of(self, tree: str, row: str, launch: int) -> int | None:
-        """Where the tree did a case; a series with other facts does it in another launch."""
+        """Return the launch in which the tree ran a case; None if it did not."""
         if tree in self._held[launch]:
             return launch
         found = (at for at, rows in enumerate(self._rows) if tree in self._held[at] and row in rows)
         return next(found, None)
 
     def _check_case(self, row: str, given: tuple[str, int], tree: tuple[str, int]) -> None:
-        """given, tree: a variant, and the launch in which it did the case."""
+        """Check a case; given, tree: a variant, and the launch in which it ran the case."""
 
         def calls(name: str) -> tuple[int, int]:
             due, done = (self._calls[row, at, who, name] for who, at in (tree, given))

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""A computer in a process: the objects of whole folders of a kernel, one program a variant.
+"""A computer in a process: it links whole folders of a kernel's objects, one program per variant.
 
-A folder of ours describes it. `objects` lists what is linked, `kernel` and `check` hold what kbuild
-compiles beside the kernel, and `host` is the program around. An ordinary native program holds
-several kernels and hosts some functions of each (ream.stage.link); this one boots one kernel.
+A folder describes it. `objects` lists what is linked, `kernel` and `check` have the sources that
+kbuild compiles beside the kernel, and `host` is the program around it. An ordinary native program
+contains several kernels and hosts some functions of each (ream.stage.link); this one boots one
+kernel.
 """
 
 import hashlib
@@ -49,7 +50,7 @@ ARCH = X86_64.name
 """The only architecture whose MMU is modelled."""
 
 KERNEL_SIDE = ("kernel", "check")
-"""Folders of what kbuild compiles."""
+"""Folders of sources that kbuild compiles."""
 
 SHARED_KERNEL_SIDE = (
     *(NATIVE / "host" / name for name in ("host.h", "plan.def")),
@@ -57,7 +58,7 @@ SHARED_KERNEL_SIDE = (
     NATIVE / "host" / "optional" / "memmove.c",
     ARCH_SIDE / ARCH / "kernel",
 )
-"""What all hosted kernels get of us."""
+"""Sources that are compiled into all hosted kernels."""
 
 SHARED_HOST_SIDE = (
     NATIVE / "host" / "fault.c",
@@ -65,33 +66,33 @@ SHARED_HOST_SIDE = (
     ARCH_SIDE / ARCH / "alternatives.c",
     ARCH_SIDE / ARCH / "machine.c",
 )
-"""Parts of the program around other hosted kernels that this one has, too."""
+"""Parts of the program around other hosted kernels that this program shares."""
 
 PROBES = (NATIVE / "host" / f"host{SUFFIX}", KERNEL_MODULES / "memmap" / f"page{SUFFIX}")
 
 OF_THE_LAST_LINK = ("host_", "__start_runtime_", "__stop_runtime_")
-"""Begin the names of what the program around the kernel has, and of places in its sections."""
+"""Prefixes of symbols that the program around the kernel defines in the last link."""
 
 SOURCES = (".c", ".h", ".def", ".lds", ".config")
-"""What the names of a computer's own files end in, besides `objects`."""
+"""Suffixes of a computer's own files, besides `objects`."""
 
 LEFT_OUT = (".init.", ".exit.", ".ref.", ".altinstr")
-"""How sections of code begin that runs at boot or never, or is only copied to its place."""
+"""Prefixes of sections whose code runs only at boot or never, or is only copied."""
 
 _INCLUDED = re.compile(r'^#include "\.\./(\S+)\.c"$', re.MULTILINE)
 
 RUN_S = 120.0
-"""The longest programs take seconds."""
+"""Time limit of a program; the longest take some seconds."""
 
 
 @dataclass(frozen=True)
 class Listed:
-    """What a file `objects` says.
+    """The contents of a file `objects`.
 
-    folders: every object that kbuild makes there. exposed: static symbols that are made global, by
-    object. as_needed: folders of which the linker takes what is called. excepted: objects of either
-    kind of folder that are left out. wrapped: functions that a function of ours is called instead
-    of, by other objects than its own.
+    folders: folders of which every object that kbuild makes is linked. exposed: static symbols that
+    are made global, by object. as_needed: folders of which the linker takes only what is called.
+    excepted: objects of either kind of folder that are left out. wrapped: functions that are
+    replaced by one of ream's in calls from other objects.
     """
 
     folders: tuple[str, ...]
@@ -103,10 +104,10 @@ class Listed:
 
 
 def listed(folder: Path, tree: Path) -> Listed:
-    """Read a file `objects`, for a tree; raises ReamError for a line that means nothing.
+    """Read a file `objects` for a tree; raises ReamError for an invalid line.
 
-    An object that the file says is `perhaps` there is one if the tree has its source, and one
-    that goes `with` an option if the tree is configured with that.
+    An object marked `perhaps` is included if the tree has its source, and one marked `with` an
+    option if the tree is configured with that option.
     """
     folders, objects, as_needed, wrapped = list[str](), list[str](), list[str](), list[str]()
     excepted, exposed = set[str](), dict[str, tuple[str, ...]]()
@@ -143,7 +144,7 @@ def _is_there(tree: Path, asked: Sequence[str], name: str) -> bool:
 
 
 class Checks(Enum):
-    """When all of memory is checked: never, after each step, when all are done, or each eighth."""
+    """When all of memory is checked: never, after each step, after the last, or every eighth."""
 
     NEVER = 0
     EACH = 1
@@ -153,9 +154,9 @@ class Checks(Enum):
 
 @dataclass(frozen=True)
 class Computer:
-    """A variant's computer, linked: the program, and what its undefined symbols are called.
+    """A variant's linked computer: the program, and the names of its undefined symbols.
 
-    tree: the variant's source. objects: of the kernel, by name. boot: what its boot is told.
+    tree: the variant's source. objects: the kernel's objects by name. boot: parameters of its boot.
     """
 
     program: Path
@@ -178,14 +179,14 @@ class Computer:
         counter: Counts | None = None,
         goes_on: bool = False,
     ) -> tuple[int, list[dict[str, Any]]]:
-        """Run a program, given as lines for the computer: its exit code, and what it reports.
+        """Run a program, given as lines for the computer; return its exit code and report.
 
-        ram: descriptor of a file in memory to use as RAM, whatever it holds; None: a new one, whose
-        pages the machine has to give the computer first. blocks: addresses of code, ascending; the
-        report's last line says which of them were met, in the measured step alone if that is asked
-        for. counter: counts the measured step, under an emulator. goes_on: after an alarm as well,
-        and each rule raises one at most. Raises ReamError if a line of the report is none, or it
-        does not end in time.
+        ram: descriptor of a memory file to use as RAM, whatever it contains; None: a new file,
+        whose pages have to be allocated first. blocks: a file of ascending code addresses; the
+        report's last line lists those that were executed, in the measured step if only_measured.
+        counter: counts the measured step, under an emulator. goes_on: continue after an alarm; each
+        rule then raises at most one. Raises ReamError if a line of the report is invalid, or if the
+        program does not end in time.
         """
         with tempfile.NamedTemporaryFile("w", dir=self.program.parent, suffix=".lines") as file:
             file.write(lines)
@@ -215,24 +216,24 @@ class Computer:
 
 @dataclass(frozen=True)
 class Parts:
-    """What computers of a variant are linked from, each in a layout of its own."""
+    """The objects that computers of a variant are linked from, each with its own layout."""
 
     name: str
     tree: Path
     """The variant's source."""
     objects: tuple[Path, ...]
     archive: Path
-    """Objects of which the linker takes what is called."""
+    """Archive of objects of which the linker takes only what is called."""
     host: tuple[Path, ...]
     """The program around the kernel."""
     script: Path
     config_sha256: str
     of_kernel: Mapping[str, Path]
-    """The objects that hold the kernel's own sources, by the name that kbuild gives them."""
+    """The objects of the kernel's own sources, by kbuild's name."""
     wrapped: tuple[str, ...] = ()
-    """Functions that one of ours is called instead of."""
+    """Functions that are replaced by one of ream's."""
     boot: tuple[str, ...] = ()
-    """What their boot is told: native/libmm/kernel/patched.c."""
+    """Parameters of the boot; see native/libmm/kernel/patched.c."""
 
     def link(
         self,
@@ -242,10 +243,10 @@ class Parts:
         pad_bytes: int = 0,
         confinement: Confinement | None = None,
     ) -> Computer:
-        """Link a computer into a directory of its own.
+        """Link a computer into its own directory.
 
-        order: of the objects; None: as they are listed. pad_bytes: how far into a page writable
-        data begin. Raises ReamError if an alternative cannot be applied.
+        order: the order of the objects; None: as listed. pad_bytes: the offset of writable data in
+        a page. Raises ReamError if an alternative cannot be applied.
         """
         work.mkdir(parents=True, exist_ok=True)
         joined, kernel = work / "joined.o", work / "kernel.o"
@@ -265,7 +266,7 @@ class Parts:
     def _program(
         self, kernel: Path, undefined: tuple[str, ...], work: Path, confinement: Confinement | None
     ) -> Computer:
-        """Link a kernel with the program; each undefined symbol gets a place of its own."""
+        """Link a kernel with the program; each undefined symbol gets its own address."""
         places = {
             name: X86_64.forbidden_base + at * FORBIDDEN_BYTES for at, name in enumerate(undefined)
         }
@@ -290,10 +291,10 @@ def build_parts(
     work: Path,
     step: Step,
 ) -> Parts:
-    """Build a variant's objects, those of a variant with fewer of its patches again.
+    """Build a variant's objects, reusing those of a variant with fewer of its patches.
 
-    folder: the computer's. work: a directory of this computer alone. Raises what assemble() and
-    build_objects() raise.
+    folder: the computer's folder. work: a directory of this computer alone. Raises what assemble()
+    and build_objects() raise.
     """
     place = assemble(
         tree,
@@ -314,7 +315,7 @@ def build_parts(
 
 
 def kernel_texts(program: Path) -> Iterator[tuple[int, int, Path, str]]:
-    """Where a computer has which piece of the kernel: start, end, object, and its section."""
+    """Yield the pieces of kernel code in a computer: start, end, object and section."""
     inner = list(pieces(map_of(program.parent / "joined.o").read_text()))
     for whole in pieces(map_of(program).read_text(errors="replace")):
         if whole.file.name != "kernel.o" or whole.section.startswith(LEFT_OUT):
@@ -326,7 +327,7 @@ def kernel_texts(program: Path) -> Iterator[tuple[int, int, Path, str]]:
 
 
 def computer_files(folder: Path) -> Iterator[Path]:
-    """All files of ours that become part of a computer, or say how it is made."""
+    """Yield ream's files that become part of a computer or describe it."""
     yield from (path for path in sorted(folder.rglob("*")) if path.suffix in SOURCES)
     yield from (folder / "objects", KERNEL_CONFIG / "native.config", *SHARED_HOST_SIDE)
     for home in (*SHARED_KERNEL_SIDE, *HOST_HEADERS, ARCH_SIDE / ARCH):
@@ -364,14 +365,14 @@ def _parts(tree: Path, its: Listed, folder: Path, work: Path) -> Parts:
 
 
 def _included(folder: Path) -> Iterator[tuple[str, str]]:
-    """Objects of sources that a file of ours includes, since it calls what is static in them."""
+    """Yield objects whose sources a file of ream's includes to call their static functions."""
     for path in sorted(folder.glob("kernel/*.c")):
         for name in _INCLUDED.findall(path.read_text(encoding="ascii")):
             yield f"{name}.o", f"{HOME}/{path.stem}.o"
 
 
 def _host(folder: Path, work: Path) -> list[Path]:
-    """Compile the program around the kernel; nothing in it tells where it was linked."""
+    """Compile the program around the kernel; it contains no path of the working directory."""
     headers = (folder, *HOST_HEADERS, ARCH_SIDE / ARCH)
     words = [
         "gcc",
@@ -391,11 +392,11 @@ def _host(folder: Path, work: Path) -> list[Path]:
 
 
 def _made_in(build: Path, folder: str) -> Iterator[str]:
-    """The objects that kbuild made in a folder and below, as its archives name them."""
+    """Yield the objects that kbuild made in a folder and below, by the names in its archives."""
     archives = sorted({*(build / folder).rglob("built-in.a"), *(build / folder).rglob("lib.a")})
     found = set[str]()
     for archive in (one.relative_to(build) for one in archives):
-        # A thin archive names what is in another folder from here, others from their own.
+        # Names in a thin archive begin at the build directory for members in other folders.
         for name in run_tool(["ar", "t", str(archive)], build).splitlines():
             found.add(name if (build / name).is_file() else str(archive.parent / name))
     yield from sorted(name for name in found if (build / name).is_file())

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""A hosted kernel may be anybody's code: what a runner cannot do beside running it.
+"""Confines runners, because the kernel code that they host is not trusted.
 
-native/confine/confine.c says how. Without Landlock, which is in Linux 5.13 and later, files cannot
-be confined, and the runner reads and writes what its user may; the rest is confined all the same.
+native/confine/confine.c documents how. Without Landlock (Linux 5.13 and later) files cannot be
+confined, so a runner reads and writes what its user may. Everything else is still confined.
 """
 
 from collections.abc import Callable, Iterable
@@ -15,12 +15,12 @@ from ream.kernel.confine import compiled, limited_memory
 PROBE_S = 10.0
 
 KERNEL_TELLS = (*("/proc/self", "/proc/stat", "/proc/cpuinfo", "/proc/meminfo"), "/sys/devices")
-"""Files of the machine's kernel that a runner, or libc for it, reads."""
+"""Files of procfs and sysfs that a runner, or libc for it, reads."""
 POWER = ("/sys/class/powercap", "/sys/kernel/mm")
 EMULATOR_READS = (
     *("/usr", "/lib", "/lib64", "/bin", "/etc/ld.so.cache", "/proc/sys/vm", "/dev/null"),
 )
-"""What an emulator and its libraries are loaded from."""
+"""Paths from which an emulator and its libraries are loaded."""
 
 
 @dataclass(frozen=True)
@@ -28,9 +28,9 @@ class Confinement:
     """How runners of one bench are confined."""
 
     program: Path
-    """native/confine, compiled."""
+    """The compiled program of native/confine."""
     readable: tuple[Path, ...]
-    """What they may read beside the kernel's own files."""
+    """Paths that runners may read besides KERNEL_TELLS."""
 
     def words(
         self,
@@ -39,13 +39,13 @@ class Confinement:
         reads: tuple[Path, ...] = (),
         emulator: tuple[Path, ...] | None = None,
     ) -> tuple[str, ...]:
-        """The words before a runner's.
+        """Return the command line before a runner's.
 
-        There is no limit on CPU time: with one, Linux advances the clock of CPU time by ticks only.
-        A sample that does not come back is ended by its own timer (native/host/watch.c), and a
-        runner that prints nothing by stage.native.
-        own: the directory of the launch. reads: files of its task that lie elsewhere. emulator: if
-        the runner is emulated, what that loads besides; it may write into `own`, too.
+        There is no limit on CPU time, because with one Linux advances the CPU time clock only by
+        ticks. A sample that does not return is ended by its timer (native/host/watch.c), and a
+        silent runner by stage.native.
+        own: the directory of the launch. reads: other files of its task. emulator: files that the
+        emulator loads, if the runner is emulated; it may then also write into `own`.
         """
         read = [*map(str, (*self.readable, own, *reads)), *KERNEL_TELLS, *POWER]
         if emulator is not None:
@@ -57,13 +57,13 @@ class Confinement:
 
     @property
     def confines_files(self) -> bool:
-        """Whether this machine's kernel can."""
+        """Whether this machine's kernel can confine access to files."""
         code, _, _ = finished(Command((str(self.program), "--probe"), Path("/"), PROBE_S))
         return code == 0
 
 
 def say_unconfined(confinement: Confinement | None, step: Callable[[str], None]) -> None:
-    """Say so if files are not confined though they should be."""
+    """Report it if files are not confined although they should be."""
     if confinement is not None and not confinement.confines_files:
         step(
             "this kernel has no Landlock, of Linux 5.13: hosted code may read and write the files"
@@ -72,8 +72,8 @@ def say_unconfined(confinement: Confinement | None, step: Callable[[str], None])
 
 
 def build_confinement(work: Path, readable: Iterable[Path]) -> Confinement:
-    """Compile what confines runners; raises ReamError with the compiler's first error.
+    """Compile the confining program; raises ReamError with the compiler's first error.
 
-    work: where it is put, a directory of this run alone.
+    work: its directory, which belongs to this run alone.
     """
     return Confinement(compiled(work / "confine"), tuple(readable))

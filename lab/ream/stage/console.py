@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""A guest's console: kept in a log as it comes, and watched for what a sound kernel never says."""
+"""A guest's console: it is logged, and searched for messages that a sound kernel never prints."""
 
 import re
 from collections import deque
@@ -9,16 +9,16 @@ from typing import BinaryIO
 from ream.errors import ReamError
 
 LINES_KEPT = 2000
-"""Of the console, for the caller; the log has them all."""
+"""The last lines of the console that the caller gets; the log has all lines."""
 
 LINES_SHOWN = 30
-"""Of the console's end, in an error."""
+"""The last lines of the console that an error shows."""
 
 SPLAT_LINES = 40
-"""Of a splat: its header, the registers, and the first calls of the stack."""
+"""Lines of a splat that are recorded: header, registers, and the first calls of the stack."""
 
 LOG_MOST_BYTES = 256 << 20
-"""A guest that prints without pause must not fill the disk before its deadline."""
+"""Largest log, so that a guest that prints endlessly does not fill the disk before its deadline."""
 
 LINE_MOST_BYTES = 1 << 16
 
@@ -42,7 +42,7 @@ _NOT_PRINTABLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
 
 
 class Console:
-    """Takes the console's bytes in any pieces; makes lines of them, and finds the first splat."""
+    """Splits the console's bytes, fed in any pieces, into lines, and finds the first splat."""
 
     def __init__(self, log: BinaryIO) -> None:
         self.lines: deque[str] = deque(maxlen=LINES_KEPT)
@@ -53,11 +53,11 @@ class Console:
         self._overlooked: re.Pattern[str] | None = None
 
     def overlook(self, pattern: str) -> None:
-        """Do not take lines that match the pattern for a splat: the caller judges them."""
+        """Do not treat lines that match the pattern as a splat; the caller checks them."""
         self._overlooked = re.compile(pattern)
 
     def feed(self, chunk: bytes) -> None:
-        """Raises ReamError if the console says more than any log should hold."""
+        """Process bytes; raises ReamError if the log exceeds LOG_MOST_BYTES."""
         self._log_bytes += len(chunk)
         if self._log_bytes > LOG_MOST_BYTES:
             raise ReamError(f"the guest filled its console with {LOG_MOST_BYTES >> 20} MiB")
@@ -69,19 +69,19 @@ class Console:
             self.end()
 
     def end(self) -> None:
-        """What has come of the last line is all that will come."""
+        """Process the last line, which will not be continued."""
         if self._partial:
             self._accept(self._partial)
         self._partial = b""
 
     @property
     def splat(self) -> Sequence[str]:
-        """The first lines of the first splat, () if there was none."""
+        """The first lines of the first splat; empty if there was none."""
         return tuple(self._splat)
 
     @property
     def splat_is_whole(self) -> bool:
-        """More of it would not be shown."""
+        """Whether the splat has as many lines as are recorded."""
         return len(self._splat) >= SPLAT_LINES
 
     def _accept(self, raw: bytes) -> None:
@@ -90,12 +90,12 @@ class Console:
         if self._splat:
             if not self.splat_is_whole:
                 self._splat.append(line)
-        elif _SPLAT.search(line) and not self._is_overlooked(line):  # init may have begun it
+        elif _SPLAT.search(line) and not self._is_overlooked(line):  # init may have begun the line
             self._splat.append(line)
 
     def _is_overlooked(self, line: str) -> bool:
         return self._overlooked is not None and self._overlooked.search(line) is not None
 
     def last_lines(self) -> str:
-        """The console's end, for an error."""
+        """Return the end of the console, for an error."""
         return "\n".join([*self.lines][-LINES_SHOWN:]) or "(nothing was printed)"

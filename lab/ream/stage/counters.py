@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Which counters of the machine can stand beside the time of a native sample, found in sysfs.
+"""Finds hardware counters in sysfs that are recorded with the time of a native sample.
 
-The runner opens them (native/host/counters.c) and says which the host's kernel refuses: a guest
-often has no counters, and kernel.perf_event_paranoid keeps those of the whole machine from an
-ordinary user. A value that is not known is missing, never 0.
+The runner opens them (native/host/counters.c) and reports which the kernel refuses: a guest often
+has no counters, and kernel.perf_event_paranoid denies system-wide ones to ordinary users. An
+unknown value is missing, never 0.
 """
 
 import re
@@ -20,20 +20,22 @@ OF_CPU = {
     "cache_misses": (HARDWARE, 3),
     "tlb_misses": (HW_CACHE, 0x10003),
 }
-"""By counter: an event that the kernel maps to the CPU's own. The TLB's is of reads of data."""
+"""Generic events, which the kernel maps to those of the CPU, by counter. The TLB event is of data
+reads."""
 
 OF_MEMORY = {
     "uncore_imc*": {"dram_reads": "cas_count_read", "dram_writes": "cas_count_write"},
     "amd_umc*": {"dram_reads": "event=0x0a,rdwrmask=0x1", "dram_writes": "event=0x0a,rdwrmask=0x2"},
 }
-"""By the name of a memory controller's PMU: what counts transfers of 64 bytes, as an alias that
-the kernel exports or as terms of the PMU's own format. Intel's exports aliases, AMD's does not
+"""Events that count transfers of 64 bytes, by the name of a memory controller's PMU. An event is an
+alias that the kernel exports, as for Intel, or terms of the PMU's own format, as for AMD
 (arch/x86/events/amd/uncore.c)."""
 
 ENERGY = "energy_uj"
 
 MOST_PARANOID = 2
-"""A program may count what it does in user space; the kernels of some distributions know 3."""
+"""Largest perf_event_paranoid with which a program may count its own user space execution. Kernels
+of some distributions also know 3."""
 
 _POWERCAP = "sys/class/powercap/intel-rapl:[0-9]*"
 _PARANOID = "proc/sys/kernel/perf_event_paranoid"
@@ -42,10 +44,10 @@ _BITS = re.compile(r"config:((?:\d+(?:-\d+)?,?)+)")
 
 
 def sources(root: Path = Path("/")) -> tuple[str, ...]:
-    """What the runner is asked to open, each as `NAME=SOURCE` of native/host/counters.h.
+    """Return the counters that the runner opens, as `NAME=SOURCE` of native/host/counters.h.
 
-    root: where sys/ is. Sources that an ordinary user may not read are among them: the runner says
-    that they were refused.
+    root: the directory that contains sys/. Sources that an ordinary user may not read are included;
+    the runner reports that they were refused.
     """
     return (
         *(f"{name}={kind}:{config:x}" for name, (kind, config) in OF_CPU.items()),
@@ -57,7 +59,7 @@ def sources(root: Path = Path("/")) -> tuple[str, ...]:
 def _of_memory(pmus: Path) -> Iterator[str]:
     for pattern, counters in OF_MEMORY.items():
         for pmu in sorted(pmus.glob(pattern)):
-            with suppress(OSError, ValueError, KeyError):  # of another generation: no counter
+            with suppress(OSError, ValueError, KeyError):  # another CPU generation: no counter
                 kind = int((pmu / "type").read_text())
                 for name, terms in counters.items():
                     config = _config(pmu, terms)
@@ -66,7 +68,7 @@ def _of_memory(pmus: Path) -> Iterator[str]:
 
 
 def _config(pmu: Path, terms: str) -> int:
-    """The value of perf_event_attr.config; raises KeyError or OSError for what there is not."""
+    """Return perf_event_attr.config; raises KeyError or OSError if a term is missing."""
     alias = pmu / "events" / terms
     text = alias.read_text().strip() if alias.exists() else terms
     config = 0
@@ -77,7 +79,7 @@ def _config(pmu: Path, terms: str) -> int:
 
 
 def _placed(value: int, form: str) -> int:
-    """A term's value in the bits that sysfs names, as "config:0-7,32-35"."""
+    """Return a term's value placed in the bits that sysfs names, as in "config:0-7,32-35"."""
     found = _BITS.match(form)
     if found is None:
         raise KeyError(form)
@@ -91,7 +93,7 @@ def _placed(value: int, form: str) -> int:
 
 
 def _of_energy(root: Path) -> Iterator[str]:
-    """Counters of whole packages. Cores and memory are part of them, or not counted everywhere."""
+    """Yield energy counters of packages. Those of cores and memory are parts, or not everywhere."""
     for domain in sorted(root.glob(_POWERCAP)):
         with suppress(OSError, ValueError):
             if (domain / "name").read_text().startswith("package-"):
@@ -100,7 +102,7 @@ def _of_energy(root: Path) -> Iterator[str]:
 
 
 def why_none(root: Path = Path("/")) -> str | None:
-    """Why native samples have no counters of the CPU here; None: they have some."""
+    """Return why native samples have no CPU counters on this machine; None if they have some."""
     if not any((root / _PMUS).glob("cpu*")):
         return "this machine has none that programs can read, as most virtual machines have not"
     with suppress(OSError, ValueError):

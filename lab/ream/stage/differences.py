@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What a runner says of memory that is not as the oracle says, in words.
+"""Describes differences between memory and the oracle, which a runner reports as numbers.
 
-A runner prints numbers. Its sources decide which benchmark a number is of, so that words are added
-here: what differs by the kernel's names, what that means for a process, and then the numbers.
+The words are added here because a change of the runner's sources makes another benchmark. They are
+what differs by the kernel's names, what that means for a process, and then the numbers.
 """
 
 import re
@@ -36,7 +36,7 @@ _WORDS_ALONE = (
     (r"(the limit of a batch is not that of earlier rows): .*", r"\1"),
     (rf"(\d+ calls found the zone contiguous), the oracle says ({_NUMBER}|\d+)", r"\1, not \2"),
 )
-"""What numbers say nothing of, and the words for it."""
+"""Messages without useful numbers, and their descriptions."""
 _DESCRIPTOR = re.compile(
     r"of the (?P<side>sources|targets): byte (?P<byte>\d+) of descriptor (?P<at>\d+) differs\n"
     rf".*: that word, of descriptor \d+ is (?P<it>{_NUMBER}),"
@@ -44,7 +44,7 @@ _DESCRIPTOR = re.compile(
     re.MULTILINE,
 )
 _DESCRIBED = ("flags", "_mapcount", "_refcount")
-"""Fields that all descriptors have in the same place; others are parts of a folio in some."""
+"""Fields at the same place in all descriptors. Others are parts of a folio in some."""
 _ENTRY = re.compile(r"(?<!of )\bentry(?:, used meanwhile,)? \d+$|^entry \d+ of the ")
 _FIELD = re.compile(r"^(?:page|folio)->(\S+)(?: of \w+ \d+)?$")
 _COUNT = re.compile(r"^(?P<name>.*?):? (?P<at>\d+)$")
@@ -63,9 +63,9 @@ _NAMES: Mapping[str, Sequence[str]] = {
         for node in (0, 1)
     ],
 }
-"""The names of numbers that stand in a row, in its order."""
+"""Names of numbers that are printed in sequence, in their order."""
 _ADDRESSES = ("address", "the end of", "pfn", "byte", "word")
-"""Are in the names of what is no count."""
+"""Words in the names of numbers that are not counts."""
 
 _OLD = "a CPU may go on to use translations that are gone"
 _MORE = "more is flushed than has to be, which costs time alone"
@@ -139,7 +139,7 @@ _TOO: Sequence[tuple[str, str, str]] = (
     ("the child's MM_", _RSS, _RSS),
     ("MM_ANONPAGES of address space", _RSS, _RSS),
 )
-"""What it means that there are too few or too many, by the beginning of a name."""
+"""What too few or too many mean, by the beginning of a name."""
 
 _UNUSED = "reclaim takes the page for one that was not used"
 _BITS: Mapping[str, tuple[str, str]] = {
@@ -168,20 +168,20 @@ _BITS: Mapping[str, tuple[str, str]] = {
         "a page that is shared counts as the process's alone, and is not copied when written",
     ),
 }
-"""What it means for a process that a bit of an entry is missing, or set."""
+"""What a missing or an extra bit of an entry means for a process."""
 
 
 MOST_FLAGS = 6
-"""Flags that are named."""
+"""The most flags that are named."""
 ENTIRELY_MAPPED = 0x800000
 """The bit of _nr_pages_mapped for a huge entry that maps the folio. Source: mm/internal.h."""
 
 
 def in_words(said: str, facts: Mapping[str, int], *, decodes: bool = True) -> str:
-    """What a runner said, with each difference from the oracle in words.
+    """Return a runner's output with each difference from the oracle in words.
 
-    facts: of the kernel; those that begin with PG_ are the bits of a page's flags. decodes: entries
-    are those of x86-64.
+    facts: facts of the kernel; those that begin with PG_ are bits of a page's flags. decodes:
+    whether entries are those of x86-64 and can be decoded.
     """
     for text, instead in _WORDS_ALONE:
         said = re.sub(f"{text}$", instead, said, flags=re.MULTILINE)
@@ -214,7 +214,7 @@ def _difference(found: re.Match[str], facts: Mapping[str, int], *, decodes: bool
 
 
 def _entry(is_: int, right: int) -> str:
-    """How an entry differs from what it must be."""
+    """Describe how an entry differs from the expected one."""
     if not is_:
         return f"is empty, and must not be: the process has lost the page; {words(right)} is right"
     if not right:
@@ -236,7 +236,7 @@ def _other_frame(is_: int, right: int) -> str:
 
 
 def _means(is_: Sequence[str], right: Sequence[str]) -> str:
-    """What the first bit that differs means for a process, as far as it is known."""
+    """Describe what the first differing bit means for a process; empty if it is not known."""
     for name, (missing, set_) in _BITS.items():
         if (name in is_) != (name in right):
             return f": {set_ if name in is_ else missing}"
@@ -255,7 +255,7 @@ def _set_and_unset(is_: Sequence[str], right: Sequence[str]) -> str:
 
 
 def _field(what: str, names: str, is_: int, right: int, facts: Mapping[str, int]) -> str:
-    """How a field of a descriptor differs."""
+    """Describe how a field of a descriptor differs."""
     raw = f"({is_:#x}, where {right:#x} is right)"
     if names.startswith(("flags", "_flags")):
         bit_names: dict[int, str] = {}
@@ -278,13 +278,13 @@ _REFERENCES = "the page is freed while it is in use", "the page is never freed"
 
 
 def _pages_mapped(value: int) -> str:
-    """The pages of a folio that are mapped, and whether a huge entry maps all of it."""
+    """Describe the mapped pages of a folio, and whether a huge entry maps all of it."""
     nr = f"{value & (ENTIRELY_MAPPED - 1)} pages"
     return f"{nr} and ENTIRELY_MAPPED" if value & ENTIRELY_MAPPED else nr
 
 
 def _descriptor(found: re.Match[str], facts: Mapping[str, int]) -> str:
-    """How a descriptor differs of which a runner prints the word that does."""
+    """Describe how a descriptor differs, from the word that a runner prints."""
     byte, place = int(found["byte"]), f"descriptor {found['at']} of the {found['side']}"
     word = byte & ~(_WORD // 8 - 1)
     for name in _DESCRIBED:
@@ -297,7 +297,7 @@ def _descriptor(found: re.Match[str], facts: Mapping[str, int]) -> str:
 
 
 def _mappings(value: int) -> int:
-    """How many mappings a counter says that begins at -1."""
+    """Return the number of mappings in a counter that begins at -1."""
     return _signed(value, _INT) + 1
 
 
@@ -308,7 +308,7 @@ def _number(what: str, is_: int, right: int, unit: str, means: tuple[str, str]) 
 
 
 def _flags(is_: int, right: int, names: Mapping[int, str]) -> str:
-    """Which flags are set or missing; of many, as of a word that nothing has written, how many."""
+    """Name the flags that are set or missing, or count them if they are many."""
     if (nr := (is_ ^ right).bit_count()) > MOST_FLAGS:
         return f"is wrong in {nr} bits"
     return _set_and_unset([*_named(is_, names)], [*_named(right, names)])
@@ -328,13 +328,13 @@ def _count(what: str, is_: int, right: int) -> str:
 
 
 def _called(what: str) -> str:
-    """The name of a number that a runner gives an index."""
+    """Return the name of a number to which a runner adds an index."""
     if not (found := _COUNT.match(what)):
         return what
     names, at = _NAMES.get(found["name"], ()), int(found["at"])
     if at < len(names):
         return names[at]
-    # What ends in a colon is one number alone, and its index says nothing.
+    # A name before a colon is a single number, whose index has no meaning.
     return found["name"] if f"{found['name']}:" in what else what
 
 
@@ -347,6 +347,6 @@ def _meaning(name: str, is_: int, right: int) -> str:
 
 
 def _signed(value: int, nr_bits: int) -> int:
-    """A number as an integer of so many bits has it."""
+    """Return a number as a signed integer of this many bits."""
     value &= (1 << nr_bits) - 1
     return value - (1 << nr_bits) if value >> nr_bits - 1 else value

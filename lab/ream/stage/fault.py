@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""A hosted kernel that crashed or did not come back: in which function, on which line.
+"""Finds the function and line at which a hosted kernel crashed or hung.
 
-The kernel's objects have no debug information, and are not to be compiled otherwise for its sake.
-The linker's maps lead from an address to an object and a place in it. After a fault that one
-object is compiled again beside the variant's tree, as kbuild recorded it and with -g, which adds
-sections and changes no code; its line is taken if its functions lie where they lay.
+The kernel's objects have no debug information, and must not be compiled differently to get it. The
+linker's maps lead from an address to an object and an offset in it. After a fault that object alone
+is compiled again beside the variant's tree, with the command that kbuild recorded and -g, which
+adds sections and changes no code. Its lines are used if its functions have the same addresses.
 """
 
 import json
@@ -31,49 +31,49 @@ TOOL_S = 60.0
 NS_PER_S = 1e9
 REGISTERS_PER_LINE = 3
 ASKED = signal.SIGUSR1
-"""What the other CPUs get when the sample does not end, so that they say where they are."""
+"""Signal that makes the other CPUs report where they are if a sample does not end."""
 
 
 @dataclass(frozen=True)
 class Fault:
-    """What a runner says of a thread that crashed, or that a sample waited for in vain."""
+    """A runner's report on a thread that crashed, or that did not finish a sample."""
 
     number: int
     """The signal's number; SIGALRM: the sample did not end in time."""
     canonical: bool
-    """Whether `address` is known; it is not of a pointer that cannot be one."""
+    """Whether `address` is known. It is not if the pointer was not canonical."""
     address: int
     row: str | None
     subject: str | None
-    """The variant, or the limit; None before the first sample."""
+    """The name of the variant or limit; None before the first sample."""
     allowed_ns: int
     slowest_ns: int
-    """The slowest sample of the row before this one; 0: it was the first."""
+    """Time of the slowest earlier sample of the row; 0: this is the first."""
     symbol: str | None
     """The undefined symbol that was reached, if one was."""
     bug: str | None
-    """File and line of a BUG(), if it is one."""
+    """File and line of the BUG(), if it is one."""
     registers: Mapping[str, int]
     calls: tuple[int, ...]
     """Return addresses found on the stack, the innermost first; old ones may be among them."""
 
     @property
     def pc(self) -> int:
-        """Where it was."""
+        """The program counter."""
         return self._register("rip", "pc")
 
     @property
     def system_call(self) -> int:
-        """The number of the system call that it made, if it made one."""
+        """The number of the system call that the thread made, if the fault is one."""
         return self._register("rax", "x8")
 
     def _register(self, *names: str) -> int:
-        """By its names on x86-64 and on arm64."""
+        """Return a register's value, by its names on x86-64 and arm64."""
         return next(self.registers[name] for name in names if name in self.registers)
 
     @classmethod
     def of(cls, said: Mapping[str, Any]) -> Self:
-        """Make a fault of a runner's line, as JSON."""
+        """Make a fault from the JSON object in a runner's line."""
         return cls(
             number=said["fault"],
             canonical=said["canonical"],
@@ -91,15 +91,15 @@ class Fault:
 
 @dataclass(frozen=True)
 class Frame:
-    """A function, and the line it was at."""
+    """A function, and the line in it."""
 
     function: str
     line: str | None
-    """As "mm/memory.c:1042"; None if it is not known."""
+    """The file and line as "mm/memory.c:1042"; None if they are not known."""
 
     @property
     def is_of_a_header(self) -> bool:
-        """Whether it is text that other files include."""
+        """Whether the line is in a header."""
         return self.line is not None and self.line.partition(":")[0].endswith(".h")
 
     def __str__(self) -> str:
@@ -108,22 +108,22 @@ class Frame:
 
 @dataclass(frozen=True)
 class CodePlace:
-    """Where an address is in the code."""
+    """The place of an address in the code."""
 
     frames: tuple[Frame, ...]
-    """The function; before it those that were inlined into it, the innermost first."""
+    """Functions at the address, the innermost inlined one first, the outermost last."""
     offset: int | None = None
     """Offset from the beginning of the function, in a kernel's object."""
     file: str | None = None
-    """The object; None of the program around the kernels."""
+    """The object; None in the program around the kernels."""
 
     @property
     def is_kernel(self) -> bool:
-        """Whether it is code of the kernel's own, not what we put in its place."""
+        """Whether it is the kernel's own code, not a stand-in of ream's."""
         return self.file is not None and not self.file.startswith(f"{HOME}/")
 
     def __str__(self) -> str:
-        """The function whose own text it is, and what is inlined there, and it into what."""
+        """Return the function, with what is inlined there and what it is inlined into."""
         innermost, outermost = self.frames[0], self.frames[-1]
         if innermost.line is None and self.file is not None:
             return f"{innermost.function}()+{self.offset:#x} ({self.file})"
@@ -133,10 +133,10 @@ class CodePlace:
 
 
 def told(faults: Sequence[Fault], program: Program) -> str:
-    """What happened, in a line; then the registers, and what was on the stack.
+    """Describe a fault in a line, followed by the registers and the calls on the stack.
 
-    faults: of several CPUs, if it is not known which does not come back: that which is in patched
-    code, or nearest to it, is told.
+    faults: those of several CPUs if it is not known which one hangs. The one in kernel code, or
+    nearest to it, is described.
     """
     with tempfile.TemporaryDirectory() as work:
         code = Code(program, Path(work))
@@ -145,7 +145,10 @@ def told(faults: Sequence[Fault], program: Program) -> str:
 
 
 def _distance(fault: Fault, code: "Code") -> int:
-    """From patched code: who waits for another CPU is in the program around the kernels."""
+    """Rank of a fault: 0 in kernel code, 1 in the program around it, 2 where it is not known.
+
+    A CPU that only waits for another one is in the program around the kernels.
+    """
     place = code.at(fault.pc)
     if place is None or place.file is None:
         return 2
@@ -182,7 +185,7 @@ def _where(fault: Fault, code: "Code") -> str:
     place = code.at(fault.pc, lines=True)
     if place is not None and place.is_kernel:
         return f", in {place}"
-    # A stand-in of ours, or a pointer that leads nowhere: who called is on the stack.
+    # In a stand-in, or after a jump through a bad pointer, the caller is on the stack.
     callers = (address - 1 for address in fault.calls)
     if place is not None:
         callers = (one for one in callers if (its := code.at(one)) and its.is_kernel)
@@ -199,7 +202,7 @@ def _registers(fault: Fault) -> Iterator[str]:
 
 
 def _calls(fault: Fault, code: "Code") -> Iterator[str]:
-    """One line, of what the kernel's own dumps mark with a question mark."""
+    """Yield a line of possible callers, which the kernel's own dumps mark with a question mark."""
     places = [code.at(address - 1) for address in fault.calls]
     names = [f"{place.frames[-1].function}()" for place in places if place and place.file]
     if names:
@@ -208,28 +211,28 @@ def _calls(fault: Fault, code: "Code") -> Iterator[str]:
 
 @dataclass(frozen=True)
 class Piece:
-    """A section of an input file, as a linker's map has it."""
+    """A section of an input file in a linker's map."""
 
     section: str
     start: int
     bytes: int
     file: Path
     into: str
-    """The section of the output that it became a part of."""
+    """The output section that it became part of."""
 
 
 _PIECE = re.compile(
     r"^(?P<into>[^\s:]\S*)|^ (\S+)\s+0x([0-9a-f]+)\s+0x([0-9a-f]+) (\S.*)$", re.MULTILINE
 )
 _MAP = "Linker script and memory map"
-"""Before it is what has not been linked."""
+"""Heading in a linker's map. What comes before it was not linked."""
 
 _FUNCTION = re.compile(r"^([0-9a-f]+) .{6}F (\S+)\t([0-9a-f]+)(?: \.hidden)? (\S+)$", re.MULTILINE)
 _RECORDED = re.compile(r"^savedcmd_\S+ := (.*?)(?:\s;.*)?$", re.MULTILINE)
 
 
 def pieces(text: str) -> Iterator[Piece]:
-    """What a linker's map says of input sections."""
+    """Yield the input sections in a linker's map."""
     into = ""
     for output, section, start, size, file in _PIECE.findall(text.partition(_MAP)[2]):
         if output:
@@ -239,7 +242,7 @@ def pieces(text: str) -> Iterator[Piece]:
 
 
 class Code:
-    """The code of a linked program. work: for objects that are compiled again."""
+    """The code of a linked program. work: a directory for objects that are compiled again."""
 
     def __init__(self, program: Program, work: Path) -> None:
         self._program = program
@@ -249,7 +252,7 @@ class Code:
         self._with_lines: dict[Path, Path | None] = {}
 
     def at(self, address: int, *, lines: bool = False) -> CodePlace | None:
-        """Where an address is; None if there is no code. lines: whether to find out the line."""
+        """Return the place of an address, None if it is no code; lines: also find the line."""
         piece = _holding(self._pieces(self._program.path), address)
         if piece is None:
             return None
@@ -277,13 +280,13 @@ class Code:
 
     def _pieces(self, linked: Path) -> tuple[Piece, ...]:
         if linked not in self._maps:
-            place = map_of(linked)  # a program that ran elsewhere has none here
+            place = map_of(linked)  # a program that ran on another machine has no map here
             text = place.read_text(errors="replace") if place.exists() else ""
             self._maps[linked] = tuple(pieces(text))
         return self._maps[linked]
 
     def _ours(self, address: int) -> CodePlace | None:
-        """In the program around the kernels, or in a library."""
+        """Return the place of an address in the program around the kernels, or in a library."""
         found = _addr2line(self._tool, self._program.path, f"{address:#x}", CHECKOUT)
         return CodePlace(found) if found else None
 
@@ -311,7 +314,7 @@ class Code:
 
 @dataclass(frozen=True)
 class _Object:
-    """An object as it was linked, perhaps a copy, and as kbuild made it."""
+    """An object as linked, which may be a copy, and as kbuild made it."""
 
     linked: Path
     path: Path
@@ -319,7 +322,7 @@ class _Object:
 
 @dataclass(frozen=True)
 class Function:
-    """A function of an object, as its table of symbols has it."""
+    """A function in the symbol table of an object."""
 
     name: str
     section: str
@@ -328,7 +331,7 @@ class Function:
 
 
 def functions(path: Path) -> frozenset[Function]:
-    """The functions of an object."""
+    """Return the functions of an object."""
     listing = run(Command(("objdump", "-t", str(path)), path.parent, TOOL_S))
     return frozenset(
         Function(name, section, int(start, 16), int(size, 16))
@@ -344,12 +347,12 @@ def _holding(all_of: Iterable[Piece], address: int, into: str | None = None) -> 
 
 
 def build_of(path: Path) -> Path:
-    """The build directory that an object of a variant is in."""
+    """Return the build directory that contains an object of a variant."""
     return next(parent for parent in path.parents if (parent / ".config").is_file())
 
 
 def recorded(text: str) -> list[str]:
-    """The compiler's words for an object, as kbuild recorded them, without those on files."""
+    """Return the compiler command that kbuild recorded for an object, without names of files."""
     match = _RECORDED.search(text)
     words = shlex.split(match[1]) if match else []
     outputs = {
@@ -363,25 +366,25 @@ def recorded(text: str) -> list[str]:
 
 
 def compile_with_lines(path: Path, root: Path, out: Path) -> bool:
-    """Compile a variant's object again, with -g; whether its functions lie where they lay.
+    """Compile a variant's object again with -g; return whether its functions are where they were.
 
-    Objtool, which kbuild runs on the result, replaces instructions by others of the same length.
+    Objtool, which kbuild runs on its objects, replaces instructions by others of the same length.
     """
     try:
         words = recorded(path.with_name(f".{path.name}.cmd").read_text(encoding="utf-8"))
         if not words:
             return False
-        # The words are of a Makefile of the series, which is anybody's code.
+        # The command is from a Makefile of the series, which is not trusted.
         argv = (*confine.words(out.parent), *words, "-g", "-o", str(out))
         own = {"CCACHE_DISABLE": "1", "TMPDIR": str(out.parent)}
         run(Command(argv, root, COMPILE_S, own))
         return functions(out) == functions(path)
-    except (OSError, ReamError):  # the function is known, and is said without a line
+    except (OSError, ReamError):  # the function is known, and is reported without a line
         return False
 
 
 def _addr2line(tool: str, path: Path, address: str, root: Path, *options: str) -> tuple[Frame, ...]:
-    """The functions at an address, the innermost first; none if that is in no function."""
+    """Return the functions at an address, the innermost first; none if it is in no function."""
     words = (tool, "-f", "-i", "-e", str(path), *options, address)
     try:
         answer = run(Command(words, path.parent, TOOL_S)).splitlines()
@@ -392,7 +395,7 @@ def _addr2line(tool: str, path: Path, address: str, root: Path, *options: str) -
 
 
 def source_line(line: str, root: Path) -> str | None:
-    """A file below a tree and its line, from the words of addr2line."""
+    """Return a file below a tree with its line, from the output of addr2line."""
     file, _, number = line.split(" ", maxsplit=1)[0].rpartition(":")
     if not file or file == "??" or not number.isdigit() or number == "0":
         return None
@@ -401,14 +404,14 @@ def source_line(line: str, root: Path) -> str | None:
 
 
 def fault_of(text: str) -> Fault | None:
-    """The fault that a line of a runner is about, if it is one."""
+    """Return the fault in a line of a runner; None if it reports none."""
     if not text.startswith('{"fault"'):
         return None
     return Fault.of(json.loads(text))
 
 
 def wrong_of(text: str) -> str | None:
-    """Whose memory is not as it must be, if a line of a runner says that."""
+    """Return the variant whose memory is wrong, if a line of a runner reports that."""
     if not text.startswith('{"wrong"'):
         return None
     subject: str = json.loads(text)["subject"]

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""A debugger's side of QEMU's gdb stub: a kernel runs to a place of its own, and stands there.
+"""A client of QEMU's gdb stub, which runs a guest's kernel to an address and stops it there.
 
-A hardware breakpoint changes no byte of the kernel and costs it no instruction.
+A hardware breakpoint changes no byte of the kernel and costs no instruction.
 Source: the remote protocol, appendix E of GDB's manual; gdbstub.c of QEMU.
 """
 
@@ -12,7 +12,7 @@ from contextlib import suppress
 from ream.errors import ReamError
 
 HARDWARE_BREAKPOINT = 1
-"""Z1: the CPU's under KVM; under TCG, translation heeds it."""
+"""Type of a Z1 packet. KVM uses the CPU's breakpoints; TCG checks for it when it translates."""
 
 SIGTRAP = 5
 ANSWER_S = 30.0
@@ -20,14 +20,14 @@ CHUNK_BYTES = 1 << 12
 
 _STOPPED = re.compile(rb"[ST]([0-9a-f]{2})")
 _ENDED = (b"W", b"X")
-"""QEMU is about to end; other channels say more of it."""
+"""Packets that announce the end of QEMU; other channels give the reason."""
 
 
 class Debugger:
-    """One connection to the stub, of a guest that was started standing (-S).
+    """A connection to the stub of a guest that was started stopped (-S).
 
-    Each method but hear() is for a guest that stands. Raises ReamError if QEMU does not answer
-    as the protocol has it, or has gone.
+    All methods but hear() need a stopped guest. They raise ReamError if QEMU violates the protocol
+    or has ended.
     """
 
     def __init__(self, connection: socket.socket) -> None:
@@ -38,7 +38,7 @@ class Debugger:
         self.stands = True
 
     def run_to(self, address: int) -> None:
-        """Let the guest run; it stands when a CPU is about to execute what is at `address`."""
+        """Let the guest run; it stops when a CPU is about to execute the code at `address`."""
         self._forget()
         self._expect(f"Z{HARDWARE_BREAKPOINT},{address:x},1", b"OK")
         self._address = address
@@ -46,13 +46,13 @@ class Debugger:
         self.stands = False
 
     def leave(self) -> None:
-        """Let the guest run on by itself: nothing will stop it any more."""
+        """Let the guest run; it will not be stopped again."""
         self._forget()
         self._expect("D", b"OK")
         self.stands = False
 
     def hear(self) -> bool:
-        """Take in what has come; False at the end of the connection. See `stands` afterwards."""
+        """Read what has arrived; return False at the end of the connection. Updates `stands`."""
         try:
             chunk = self._connection.recv(CHUNK_BYTES)
         except OSError:
@@ -90,7 +90,7 @@ class Debugger:
             raise ReamError(f"QEMU's gdb stub: cannot send {text} ({cause})") from cause
 
     def _packet(self) -> bytes | None:
-        """The next whole packet's contents, acknowledged; None as long as there is none."""
+        """Acknowledge the next whole packet and return its contents; None if there is none yet."""
         begin = self._heard.find(b"$")  # before it are acknowledgements
         end = self._heard.find(b"#", begin)
         if begin < 0 or end < 0 or len(self._heard) < end + 3:
@@ -98,11 +98,11 @@ class Debugger:
         whole, self._heard = self._heard[begin : end + 3], self._heard[end + 3 :]
         if whole != packet(whole[1:-3]):
             raise ReamError(f"QEMU's gdb stub: a packet that is damaged: {whole[:80]!r}")
-        with suppress(OSError):  # a QEMU that ends does not wait for it
+        with suppress(OSError):  # QEMU does not wait for it if it ends
             self._connection.sendall(b"+")
         return whole[1:-3]
 
 
 def packet(contents: bytes) -> bytes:
-    """Contents as they are sent: with the sum of their bytes, of which one byte is kept."""
+    """Return a packet with these contents and their checksum, the sum of bytes modulo 256."""
     return b"$" + contents + f"#{sum(contents) & 0xFF:02x}".encode()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""A booted guest: its console for people, its port for results, its memory for the oracle."""
+"""A booted guest: a console for people, a port for results, and memory for the oracle."""
 
 import json
 import logging
@@ -27,7 +27,7 @@ from ream.stage.monitor import Monitor, descriptor_of
 log = logging.getLogger(__name__)
 
 GRACE_S = 3.0
-"""For the rest of a splat, or a guest's orderly end after its last words."""
+"""Time limit for the rest of a splat, or for the orderly end of a guest after its last message."""
 
 QEMU_EXIT_S = 10.0
 ANSWER_S = 30.0
@@ -36,7 +36,8 @@ MESSAGE_MOST_BYTES = 16 << 20
 CHUNK_BYTES = 1 << 16
 
 _FIRST, _THEN = 0, 1
-"""Of what is ready at once: the kernel's complaint is seen before a message sent after it."""
+"""Order in which ready descriptors are read, so that a kernel's complaint on the console is seen
+before a message that was sent after it."""
 
 _NO_MEMORY = re.compile(r"cannot set up guest memory|annot allocate memory", re.IGNORECASE)
 _NO_KVM = re.compile(r"KVM kernel module|failed to initialize kvm", re.IGNORECASE)
@@ -47,9 +48,9 @@ Message = Mapping[str, Any]
 
 
 class Guest:
-    """What boot() gives: read messages() to its end, and save memory between two of them.
+    """A guest from boot(). The caller reads messages() to the end, and may save memory in between.
 
-    One with a debugger stands at first: run_to() places, look at memory there, leave() it alone.
+    A guest with a debugger is stopped at first: call run_to(), read memory there, then leave().
     """
 
     def __init__(
@@ -68,11 +69,11 @@ class Guest:
         self._ends_at = time.monotonic() + deadline_s
         self._heard_at = time.monotonic()
         self._stood_at: float | None = None
-        """Since when it stands at an address that it was to run to."""
+        """Time since which it is stopped at the address of run_to()."""
         self._doomed_at: float | None = None
         self._error: str | None = None
         self._ended = False
-        self._said = b""  # QEMU's own words
+        self._said = b""  # QEMU's own output
         self._partial = b""
         self._messages: deque[Message] = deque()
         self._port: socket.socket | None = None
@@ -94,7 +95,7 @@ class Guest:
 
     @property
     def console(self) -> Sequence[str]:
-        """The last lines of the console, LINES_KEPT at most; the log has them all."""
+        """The last lines of the console, at most LINES_KEPT; the log has all lines."""
         return tuple(self._console.lines)
 
     @property
@@ -103,17 +104,17 @@ class Guest:
         return self._process.pid
 
     def overlook(self, pattern: str) -> None:
-        """Console.overlook(): for what an instrument says of the base kernel, too."""
+        """Call Console.overlook(), for reports that a debugging option also makes for the base."""
         self._console.overlook(pattern)
 
     def messages(self) -> Iterator[Message]:
-        """The guest's messages until it has powered off; it is stopped if the caller stops early.
+        """Yield messages until the guest has powered off; it is killed if the caller stops early.
 
-        Time that the caller takes between two messages is not the guest's.
+        The caller's time between two messages does not count towards the guest's limits.
         Raises ReamError, with the end of the console, if the kernel complains, even if it then
-        powers off cleanly; if the guest says it cannot go on, powers off before its `end`, is
-        silent too long or outlives its deadline; and if QEMU fails or is killed.
-        CannotRunHere if the host is short of memory or lacks KVM.
+        powers off cleanly; if the guest reports that it cannot continue, powers off before its
+        `end`, is silent too long or exceeds its deadline; and if QEMU fails or is killed.
+        Raises CannotRunHere if the host is short of memory or lacks KVM.
         """
         self._heard_at = time.monotonic()
         while self._is_open():
@@ -127,10 +128,10 @@ class Guest:
         self._check_end()
 
     def run_to(self, address: int) -> None:
-        """Let the guest run until one of its CPUs comes to an address; then it stands.
+        """Let the guest run until one of its CPUs reaches an address; it is then stopped.
 
-        Time that the caller takes before the next call is not the guest's.
-        Raises what messages() raises, and ReamError if the guest ends without coming there.
+        The caller's time before the next call does not count towards the guest's limits.
+        Raises what messages() raises, and ReamError if the guest ends without reaching it.
         """
         debugger = self._connected()
         self._resume(lambda: debugger.run_to(address))
@@ -142,7 +143,7 @@ class Guest:
         self._stood_at = time.monotonic()
 
     def leave(self) -> None:
-        """Let a guest that stands run on, to its end; messages() are what is left to read."""
+        """Let a stopped guest run to its end; messages() yields the rest."""
         self._resume(self._connected().leave)
 
     def _resume(self, how: Callable[[], None]) -> None:
@@ -156,7 +157,7 @@ class Guest:
             raise self._failure(str(cause)) from cause
 
     def _connected(self) -> Debugger:
-        """The debugger, as soon as QEMU has opened it."""
+        """Wait until QEMU has connected the debugger; return it."""
         assert self._listening.gdb is not None, "the guest was booted without a debugger"
         while self._debugger is None:
             if not self._is_open():
@@ -165,7 +166,7 @@ class Guest:
         return self._debugger
 
     def answer(self, text: str) -> None:
-        """Send one line to the guest. If it has died, messages() says of what."""
+        """Send one line to the guest. If it has died, messages() raises the reason."""
         assert self._port is not None, "a guest that has said nothing awaits no answer"
         with suppress(OSError):
             self._port.sendall(text.encode() + b"\n")
@@ -174,9 +175,9 @@ class Guest:
     def memory(
         self, address: int, nr_bytes: int, ttbr1: int | None = None
     ) -> Iterator[GuestMemory]:
-        """A range of the kernel's virtual memory, to read while the guest stands still.
+        """Stop the guest within the block, and yield a range of the kernel's virtual memory.
 
-        ttbr1: of a guest of arm64, as `GuestMemory` has it.
+        ttbr1: that register of an arm64 guest, see `GuestMemory`.
         Raises ReamError if a page of it is not mapped, CannotRunHere if QEMU's process may not
         be read.
         """
@@ -189,18 +190,18 @@ class Guest:
             self._monitor.cont()
 
     def save(self, address: int, nr_bytes: int, to: Path) -> None:
-        """Write that range of the kernel's virtual memory to a file; the guest stands still.
+        """Write a range of the kernel's virtual memory to a file, with the guest stopped meanwhile.
 
         Raises ReamError if QEMU cannot.
         """
         self._monitor.save(address, nr_bytes, to)
 
     def kill(self) -> None:
-        """End QEMU, from any thread; messages() then fails in the one that reads them."""
+        """Kill QEMU, from any thread; messages() then fails in the thread that reads them."""
         self._process.kill()
 
     def close(self) -> None:
-        """Forget the channels; boot() calls it when QEMU is dead."""
+        """Close the channels; boot() calls it when QEMU is dead."""
         self._stack.close()
 
     # --- the channels ------------------------------------------------------------------
@@ -209,15 +210,15 @@ class Guest:
         self._sources.register(descriptor, selectors.EVENT_READ, (order, read))
 
     def _is_open(self) -> bool:
-        """Whether QEMU may still say something: it closes console and errors by ending."""
+        """Whether output of QEMU may follow: console and standard error are closed when it ends."""
         ours = {listener.fileno() for listener in self._listening.all()}
         return any(descriptor not in ours for descriptor in self._sources.get_map())
 
     def _wait(self) -> None:
-        """Take in what has come on any channel; what the console says goes first."""
+        """Read what has arrived on any channel, the console first."""
         if self._doomed_at is not None and self._console.splat_is_whole:
             self._check_end()
-        now = time.monotonic()  # asked first: a guest that prints without pause is always readable
+        now = time.monotonic()  # checked first, as a guest that prints endlessly is always readable
         silent_at = self._heard_at + self._silence_s
         left_s = min(self._ends_at, silent_at, self._doomed_at or self._ends_at) - now
         if left_s <= 0:
@@ -266,7 +267,7 @@ class Guest:
         try:
             self._monitor.connect(connection)
         except ReamError as cause:
-            # A QEMU that dies at once says why on its standard error; one that lives is seen later.
+            # If QEMU died at once, the reason is on its standard error; else it is found later.
             log.debug("monitor: %s", cause)
         else:
             self._watch(_THEN, descriptor, self._read_monitor)
@@ -323,7 +324,7 @@ class Guest:
     # --- its end -----------------------------------------------------------------------
 
     def _doom(self) -> None:
-        """It has failed; let it finish its sentence."""
+        """Mark the guest as failed; it has GRACE_S for the rest of its output."""
         if self._doomed_at is None:
             self._doomed_at = time.monotonic() + GRACE_S
 
@@ -347,7 +348,7 @@ class Guest:
             raise self._failure("the guest powered off before its end")
 
     def _complaint(self) -> ReamError:
-        """What doomed the guest: the kernel's own words come before those of its programs."""
+        """Return why the guest failed; the kernel's complaint comes before those of programs."""
         if self._console.splat:
             where = f"the guest's kernel complained; its console is in {self._log}"
             return KernelComplained("\n".join([where, *self._console.splat]))
@@ -372,7 +373,7 @@ class Guest:
         return ReamError("\n".join(lines))
 
     def _qemu_said(self) -> str:
-        """QEMU's first own words, for more may follow them; its warnings if that is all."""
+        """Return the first line of QEMU's errors, or its warnings if there are no errors."""
         lines = self._said.decode(errors="replace").strip().splitlines()
         errors = [line for line in lines if ": warning: " not in line] or lines
         return _NAME_OF_QEMU.sub("", errors[0]) if errors else ""
@@ -383,7 +384,7 @@ class Guest:
 
 
 class _Listening:
-    """The sockets that QEMU connects to, ours before it starts: nothing polls, nothing is lost."""
+    """Sockets that are created before QEMU starts and connects: no polling, and nothing is lost."""
 
     def __init__(
         self, port: Path, qmp: Path, gdb: Path | None, log_path: Path, stack: ExitStack
@@ -420,12 +421,12 @@ def boot(
     deadline_s: float,
     silence_s: float,
 ) -> Iterator[Guest]:
-    """Run QEMU, for exactly as long as the `with` block; its console goes to `log`.
+    """Run QEMU exactly for the duration of the `with` block; its console goes to `log`.
 
-    argv: qemu_command() with the same port, qmp and gdb. deadline_s: for the whole of messages(),
-    the caller's own time not counted; silence_s: without a byte on console or port.
-    QEMU dies with us even if we are killed: setpriv's death signal is QEMU's own.
-    Raises CannotRunHere if QEMU is not installed; the rest comes from messages().
+    argv: qemu_command() with the same port, qmp and gdb. deadline_s: limit for all of messages(),
+    without the caller's own time. silence_s: limit without a byte on console or port.
+    QEMU ends with this process even if that is killed, through a parent death signal.
+    Raises CannotRunHere if QEMU is not installed; messages() raises other errors.
     """
     with ExitStack() as stack:
         sink = stack.enter_context(log.open("wb", buffering=0))
@@ -435,7 +436,7 @@ def boot(
         )
         guest = Guest(process, sink, listening, deadline_s, silence_s)
         stack.callback(guest.close)
-        stack.callback(process.kill)  # first of all: nothing is asked of a QEMU that hangs
+        stack.callback(process.kill)  # killed first, since QEMU may hang
         yield guest
 
 
@@ -448,12 +449,12 @@ def boot_in_private(
     silence_s: float,
     debugged: bool = False,
 ) -> Iterator[Guest]:
-    """boot() with its sockets in a directory of its own, which is gone afterwards.
+    """Call boot() with sockets in a temporary directory.
 
-    command: qemu_command() with `port`, `qmp` and, if it is debugged, `gdb` in the directory it
-    is given.
+    command: returns qemu_command() with `port`, `qmp` and, if debugged, `gdb` in the directory that
+    it is given.
     """
-    # A socket's path has room for a hundred characters: not below a cache of any name.
+    # A socket's path is limited to about a hundred characters, so it is not below the cache.
     with tempfile.TemporaryDirectory(prefix="ream-") as name:
         sockets = Path(name)
         with boot(

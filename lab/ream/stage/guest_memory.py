@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""A guest's kernel memory, read in place: QEMU's memory through its process, no copy on the way.
+"""Reads a guest's kernel memory directly from the memory of QEMU's process.
 
 QMP's memsave gives the same bytes a kilobyte at a time, which takes ten times as long; a test
 compares the two. Virtual addresses are translated as the CPU does, by the guest's page tables.
@@ -21,19 +21,19 @@ from ream.errors import CannotRunHere, ReamError
 
 PAGE_BYTES = 4096
 BLOCK_BYTES = 2 << 20
-"""What one entry of a page middle directory maps, and the unit that QEMU's memory is found in."""
+"""Bytes that one PMD entry maps, and the unit in which QEMU's memory is located."""
 
 ENTRIES = 512
 PRESENT, LARGE = 1, 1 << 7
 FRAME = 0x000F_FFFF_FFFF_F000
-"""Bits of an entry that hold the physical address of a table or page."""
+"""Bits of an entry with the physical address of a table or page."""
 
 ARM64_FRAME = 0x0000_FFFF_FFFF_F000
 ARM64_TABLE = 1 << 1
-"""Set where an entry above the last level leads to a table; else it is of a block."""
+"""Bit that is set if an entry above the last level points to a table, clear if to a block."""
 
 LA57 = 1 << 12
-"""Of CR4: five levels of page tables."""
+"""Bit of CR4 that enables page tables with five levels."""
 
 MOST_PIECES = 1024
 """IOV_MAX of Linux."""
@@ -57,12 +57,12 @@ _readv.argtypes = (
 
 
 class GuestMemory:
-    """What a stopped guest holds in a range of its kernel's virtual memory.
+    """A range of a stopped guest's kernel virtual memory.
 
-    pid: QEMU's. ask: says a line to QEMU's human monitor and returns the answer. ttbr1: what the
-    register of that name holds in a guest of arm64, which QEMU does not say; None: of x86-64.
-    The range begins and ends at a page. Like an array of bytes, `memory[first:last]` reads, each
-    time anew; a page that is not mapped, or lies outside of RAM, raises ReamError naming it.
+    pid: QEMU's process id. ask: sends a line to QEMU's human monitor and returns the answer. ttbr1:
+    that register's value in an arm64 guest, which QEMU does not report; None: the guest is x86-64.
+    The range begins and ends at a page boundary. `memory[first:last]` reads like an array of bytes,
+    each time anew. A page that is not mapped or outside of RAM raises ReamError with its address.
     """
 
     def __init__(
@@ -87,7 +87,7 @@ class GuestMemory:
         return self._nr_bytes
 
     def __getitem__(self, part: slice) -> NDArray[np.uint8]:
-        """Bytes from part.start up to part.stop; fewer where the range ends."""
+        """Return bytes from part.start up to part.stop; fewer if the range ends before."""
         first, last, _ = part.indices(self._nr_bytes)
         if last <= first:
             return np.empty(0, np.uint8)
@@ -98,7 +98,7 @@ class GuestMemory:
     # --- addresses ---------------------------------------------------------------------
 
     def _translate(self, address: int, nr_bytes: int) -> NDArray[np.uint64]:
-        """The physical address of every page of the range."""
+        """Return the physical address of every page of the range."""
         top, nr_levels = self._tables()
         first, last = address // PAGE_BYTES, -(-(address + nr_bytes) // PAGE_BYTES)
         numbers = np.arange(first, last, dtype=np.uint64)
@@ -106,7 +106,7 @@ class GuestMemory:
         return self._walk(table, numbers, nr_levels)
 
     def _tables(self) -> tuple[int, int]:
-        """The register that leads to the topmost table, and the number of levels."""
+        """Return the register that points to the topmost table, and the number of levels."""
         if self._ttbr1 is not None:
             return self._ttbr1, 4
         said = self._ask("info registers")
@@ -127,7 +127,7 @@ class GuestMemory:
         if level == 1:
             return frames
         found = np.empty_like(frames)
-        # A large page is found here; the rest goes one level down. Bit 12 of one is no address.
+        # Large pages end here, others go one level down. Bit 12 of a large page is no address bit.
         if self._ttbr1 is None:
             large = entries & np.uint64(LARGE) != 0
         else:
@@ -140,7 +140,7 @@ class GuestMemory:
         return found
 
     def _entries(self, table: NDArray[np.uint64], index: NDArray[np.uint64]) -> NDArray[np.uint64]:
-        """One entry of each table; every distinct table is read once."""
+        """Return one entry of each table; every distinct table is read once."""
         distinct, which = np.unique(table, return_inverse=True)
         held = self._read(distinct).view("<u8").reshape(len(distinct), ENTRIES)
         entries: NDArray[np.uint64] = held[which, index]
@@ -156,12 +156,12 @@ class GuestMemory:
     # --- QEMU's memory -----------------------------------------------------------------
 
     def _read(self, pages: NDArray[np.uint64]) -> NDArray[np.uint8]:
-        """The bytes of physical pages, one after the other."""
+        """Return the bytes of physical pages, one after the other."""
         to = np.empty(len(pages) * PAGE_BYTES, np.uint8)
         blocks, which = np.unique(pages // np.uint64(BLOCK_BYTES), return_inverse=True)
         places = np.array([self._place(int(block)) for block in blocks], np.uint64)
         start = places[which] + pages % np.uint64(BLOCK_BYTES)
-        # Neighbours in QEMU's memory are read as one piece.
+        # Pages that are adjacent in QEMU's memory are read together.
         breaks = np.flatnonzero(np.diff(start) != PAGE_BYTES) + 1
         edges = np.concatenate(([0], breaks, [len(start)]))
         at = 0
@@ -190,7 +190,7 @@ class GuestMemory:
         raise ReamError(f"read {got} bytes of the guest's memory instead of {wanted}")
 
     def _place(self, block: int) -> int:
-        """Where QEMU has a block of guest memory; asked once for each block of a guest."""
+        """Return QEMU's address of a block of guest memory; QEMU is asked once for each block."""
         if block not in self._places:
             said = self._ask(f"gpa2hva {block * BLOCK_BYTES:#x}")
             match = re.search(r"is (0x[0-9a-f]+)", said)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What the native stage asks of an experiment, in its module `hosted`."""
+"""What an experiment provides for the native stage, in its module `hosted`."""
 
 import random
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -25,7 +25,7 @@ R = TypeVar("R", bound=RowBase)
 T = TypeVar("T")
 
 MIXTURES = 40
-"""Of each pass, after the edges; more take --verify-minutes."""
+"""Mixtures verified in each pass, after the edges; --verify-minutes adds more."""
 SEED_BITS = 32
 
 Planned = AbstractContextManager[tuple[Path, tuple[int, ...]]]
@@ -35,7 +35,7 @@ Batch = tuple[Planned, int]
 
 
 class Cases(Protocol):
-    """Edges by name and mixtures by seed, which every kernel must pass before it is timed."""
+    """Edge cases by name and mixtures by seed, which every kernel must pass before it is timed."""
 
     def __call__(
         self, build: Build, work: Path, seeds: Iterable[int], *, edges: bool
@@ -43,7 +43,7 @@ class Cases(Protocol):
 
 
 class LeftOutOf(Protocol[R]):  # type: ignore[misc]  # a row is only ever given to it
-    """By row that times a part of a call: what the rest takes, or why that is not known."""
+    """Returns the time of the rest of a call, or why it is not known, by row that times a part."""
 
     def __call__(
         self, rows: Iterable[R], *, seed: int, work: Path, step: Callable[[str], None]
@@ -51,7 +51,7 @@ class LeftOutOf(Protocol[R]):  # type: ignore[misc]  # a row is only ever given 
 
 
 class Suit(Protocol[R]):  # type: ignore[misc]  # a row is only ever given to it
-    """Which rows can be run on how many CPUs; cpus: instead of this machine's."""
+    """Selects the rows that can be run; cpus: a number of CPUs instead of this machine's."""
 
     def __call__(
         self, rows: Sequence[R], threads: int | None, /, *, cpus: int | None = None
@@ -59,36 +59,36 @@ class Suit(Protocol[R]):  # type: ignore[misc]  # a row is only ever given to it
 
 
 def as_they_are(rows: Sequence[R], threads: int | None, *, cpus: int | None = None) -> Suited:
-    """All rows, where the number of CPUs does not matter."""
+    """Return all rows, for experiments where the number of CPUs does not matter."""
     del threads, cpus
     return Suited(tuple(rows))
 
 
 def every_row(row: object) -> bool:
-    """Of an experiment with one program, that runs all of its rows."""
+    """Return True: an experiment with one program runs all of its rows."""
     del row
     return True
 
 
 @dataclass(frozen=True)
 class Otherwise:
-    """What a series may do otherwise than its tree, since the specification leaves it open.
+    """Behaviour of newer kernels that a series may adopt, where the specification leaves a choice.
 
-    A kernel that came later does so. A series that is not what its tree's facts predict is held
-    against these: all that it does must then be as they predict, and it is told. The other way
-    round is no choice: a newer kernel's promise is broken by a series that goes back.
+    A series that does not match its tree's facts is checked against this fact instead. It must then
+    match in everything, and this is reported. The reverse is not allowed: a series for a newer
+    kernel must not return to the older behaviour.
     """
 
     fact: str
     value: int
     words: str
-    """What it does, with "it" before."""
+    """The behaviour as a phrase that follows "it"."""
 
     def __str__(self) -> str:
         return self.words
 
     def over(self, facts: Facts) -> Facts:
-        """The facts with this one in the place of the tree's, if they have it."""
+        """Return the facts with this one replaced, if they have it."""
         return {**facts, self.fact: self.value} if self.fact in facts else facts
 
 
@@ -96,14 +96,14 @@ class Otherwise:
 class Hosted(Generic[R]):
     """How rows become a runner's plans, and how large they are.
 
-    An experiment whose rows need different kernel objects has a program for each kind: the others
-    are `beside` the first, each with a `label` of its own, and `runs` says which rows it takes.
+    An experiment whose rows need different kernel objects has a program for each kind. The others
+    are listed in `beside` of the first, each with its own `label`; `runs` selects its rows.
     """
 
     folder: Path
     """The folder with glue.c, the runner's sources and the list of kernel objects."""
     plan_of: Callable[[Sequence[R], int | None, Build, Path], Planned]
-    """Make the plan of rows with at most this many threads; None: as many as there are CPUs."""
+    """Makes the plan of rows with at most this many threads; None: as many as there are CPUs."""
     sized: Sized[R]
     cases: Cases
     suit: Suit[R] = as_they_are
@@ -111,27 +111,27 @@ class Hosted(Generic[R]):
     programs: tuple[Workload, ...] = ()
     """Workloads that left_out() runs."""
     runs: Callable[[R], bool] = every_row
-    """Whether a row is one of this program's."""
+    """Whether this program runs a row."""
     label: str = ""
-    """A word for this program, in names of folders and launches; the first needs none."""
+    """A word for this program in names of folders and launches; the first program needs none."""
     beside: tuple["Hosted[R]", ...] = ()
     """The experiment's other programs."""
     same_work: bool = True
-    """Whether all kernels have the same to do in a case: then a series owes what its tree calls."""
+    """Whether all kernels do the same work in a case, so that a series owes its tree's calls."""
     elsewhere: tuple[str, ...] = ()
-    """Hosted functions that give work to others: see `Calls`."""
+    """Hosted functions that hand work to other CPUs; see `Calls`."""
     otherwise: tuple[Otherwise, ...] = ()
     any_page: bool = False
-    """Whether struct page may have any size; else that of the kernel without a series."""
+    """Whether struct page may have any size; else it must have that of the base kernel."""
     arches: tuple[str, ...] = (X86_64.name,)
     """The architectures of kernels that it hosts."""
     why_not_others: str = "its glue and its oracle know no other"
     unhosted: Mapping[str, str] = field(default_factory=dict)
-    """Options that its kernels cannot have, besides those that no hosted one can, and why."""
+    """Options that its kernels cannot have, and why, besides those of all hosted kernels."""
 
 
 def programs_of(experiment: Experiment) -> tuple[Hosted[RowBase], ...]:
-    """The programs of an experiment's native stage, none if its rows are programs of steps.
+    """Return the programs of an experiment's native stage; none if its rows are programs of steps.
 
     Raises BadUsage if it has neither.
     """
@@ -144,26 +144,26 @@ def programs_of(experiment: Experiment) -> tuple[Hosted[RowBase], ...]:
 
 
 def hosting() -> list[Experiment]:
-    """The experiments that say which objects they host."""
+    """Return the experiments that list hosted objects."""
     native = (one for one in map(named, names()) if one.has("native"))
     return [one for one in native if programs_of(one)]
 
 
 def calls_owed(its: Hosted[R], trees: Mapping[str, str]) -> Calls:
-    """What series must call as often as their trees; nothing where a better one has less to do.
+    """Return the check of calls that series owe; empty if kernels do not do the same work.
 
-    trees: by given variant, the tree that it applies to.
+    trees: the tree that each given variant applies to, by variant.
     """
     return Calls(trees if its.same_work else {}, its.elsewhere)
 
 
 def drawn(seed: int | str) -> random.Random:
-    """A generator of lots, no secrets."""
+    """Return a random generator, which is not for secrets."""
     return random.Random(seed)  # noqa: S311
 
 
 def some(items: Iterable[T], most: int) -> Iterator[list[T]]:
-    """The items in lists of at most so many."""
+    """Yield the items in lists of at most `most`."""
     rest = iter(items)
     while found := list(islice(rest, most)):
         yield found
@@ -172,9 +172,9 @@ def some(items: Iterable[T], most: int) -> Iterator[list[T]]:
 def cases_of(
     cases: Cases, build: Build, work: Path, *, seed: int, pass_number: int
 ) -> Iterator[Batch]:
-    """What one pass launches: in the first one all edges, in each one mixtures of its own.
+    """Yield the launches of one pass: all edge cases in the first, and new mixtures in each.
 
-    The seed draws all mixtures; their names hold what makes each of them again.
+    The seed determines all mixtures; the name of a mixture suffices to make it again.
     """
     draw = drawn(f"{seed} {pass_number}")
     seeds = [draw.getrandbits(SEED_BITS) for _ in range(MIXTURES)]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What a guest boots into: PID 1, the modules it loads, the programs it runs."""
+"""Builds a guest's initramfs: PID 1, the modules that it loads, the programs that it runs."""
 
 import shutil
 from collections.abc import Iterable, Mapping
@@ -16,15 +16,16 @@ from ream.paths import GUEST
 from ream.stage.workload import compile_command
 
 FLAGS = ("-s",)
-"""Of PID 1, besides what all programs have: the guest reads every byte of it, perhaps emulated."""
+"""Compiler flags of PID 1 besides those of all programs: it is stripped, as the guest, which may
+be emulated, reads every byte of it."""
 ARCHIVE_DEADLINE_S = 60.0
 LDD_DEADLINE_S = 10.0
 
 EMPTY_FOLDERS = ("dev", "proc", "run", "sys", "tmp")
-"""What guest/init.c mounts file systems on; those of sysfs and devtmpfs are there then."""
+"""Mount points for guest/init.c. Those within sysfs and devtmpfs exist after mounting."""
 
 NOT_DYNAMIC = "not a dynamic executable"
-"""ldd's words for a static program; it fails with them."""
+"""ldd's error for a static program."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +38,7 @@ class ArchiveEntry:
 
 
 def init_sources(*folders: Path) -> list[Path]:
-    """What PID 1 is compiled of: what all guests have, and the parts of some experiments."""
+    """Return the sources of PID 1: the common ones, and those of experiments in these folders."""
     parts = (folder / "guest.c" for folder in folders)
     return [*sorted(GUEST.glob("*.c")), *(part for part in parts if part.is_file())]
 
@@ -55,7 +56,7 @@ def build_init(work: Path, *folders: Path, arch: Arch | None = None) -> Path:
 
 
 def namespace_programs() -> dict[str, Path]:
-    """The host's programs that a guest makes pmem namespaces with, by their path in the guest.
+    """Return the host's programs for pmem namespaces, by their path in the guest.
 
     Raises CannotRunHere if they are not installed.
     """
@@ -71,10 +72,10 @@ def guest_initramfs(
     modules: Iterable[str] = (),
     programs: Mapping[str, Path] = MappingProxyType({}),
 ) -> Path:
-    """Write NAME.cpio, what a guest of this kernel boots into, to work; return it.
+    """Write NAME.cpio, the initramfs of a guest with this kernel, to work; return it.
 
-    modules: names of modules, of which those that the kernel has are packed. Other arguments are
-    those of build_initramfs(), and so is what is raised.
+    modules: names of modules; those that the kernel has are packed. Other arguments and errors are
+    those of build_initramfs().
     """
     return build_initramfs(
         work / f"{name}.cpio",
@@ -115,7 +116,7 @@ def build_initramfs(
     for entry in entries:
         if not entry.source.is_file():
             raise ReamError(f"{entry.source}: no such file, and the guest needs it: {entry.path}")
-    # gen_init_cpio ends a word at white space, so sources go by names of our own.
+    # gen_init_cpio splits words at white space, so sources are linked under simple names.
     sources = work / "initramfs.d"
     shutil.rmtree(sources, ignore_errors=True)
     sources.mkdir(parents=True)
@@ -133,10 +134,10 @@ def build_initramfs(
 
 
 def archive_list(entries: Iterable[ArchiveEntry]) -> tuple[str, ...]:
-    """The lines for usr/gen_init_cpio; the source of entry n is named n.
+    """Return the lines for usr/gen_init_cpio; the source of entry n is named n.
 
-    Format: usage() in usr/gen_init_cpio.c. Folders come before what is in them: the kernel
-    makes none by itself. The console is there before devtmpfs is: init's first words go to it.
+    Format: usage() in usr/gen_init_cpio.c. Folders come before their contents, since the kernel
+    creates none by itself. The console exists before devtmpfs, for init's first output.
     """
     entries = tuple(entries)
     folders = {PurePosixPath("/", name) for name in EMPTY_FOLDERS}
@@ -153,9 +154,9 @@ def archive_list(entries: Iterable[ArchiveEntry]) -> tuple[str, ...]:
 
 
 def libraries(program: Path) -> tuple[Path, ...]:
-    """The shared libraries and the loader that a program needs, at the paths it will look in.
+    """Return the shared libraries and the loader that a program needs, at the paths it looks in.
 
-    Empty for a static program and for one that is not ELF, a script say.
+    Empty for a static program and for one that is not ELF, such as a script.
     Raises CannotRunHere without ldd, ReamError if one of them is not found.
     """
     try:
@@ -168,7 +169,7 @@ def libraries(program: Path) -> tuple[Path, ...]:
 
 
 def parse_ldd(said: str, program: Path) -> tuple[Path, ...]:
-    """Paths in ldd's words: `NAME => PATH (ADDRESS)`, `PATH (ADDRESS)`; the vDSO has none."""
+    """Return the paths in ldd's output: `NAME => PATH (ADDRESS)` or `PATH (ADDRESS)`."""
     paths = []
     for line in said.splitlines():
         name, arrow, place = line.strip().partition(" => ")
@@ -186,8 +187,8 @@ def _installed(program: str) -> Path:
 
 
 def _archive(gen_init_cpio: Path, listing: Path, to: Path) -> None:
-    """Pack the archive without command.run(), which takes a program's output for text."""
-    # It is built from a kernel source with a series, which is anybody's code.
+    """Pack the archive without command.run(), which treats a program's output as text."""
+    # The program is built from a kernel source with a series, which is not trusted.
     program = (str(gen_init_cpio.absolute()), "-t", "0", listing.name)
     argv = (*confine.words(), *program)
     command = Command(argv, listing.parent, ARCHIVE_DEADLINE_S)

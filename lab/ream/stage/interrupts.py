@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Instructions that become others: cli and sti, which a program may not execute, and rdtsc."""
+"""Replaces cli and sti, which a program may not execute, and rdtsc in kernel objects."""
 
 import re
 from collections.abc import Iterator
@@ -23,10 +23,10 @@ _PLACE = re.compile(r"^\s*([0-9a-f]+):\s+(cli|sti|rdtsc)\s*$")
 def without_interrupt_flag(path: Path, out: Path, *, with_counter: bool = True) -> int:
     """Write a copy of a kernel object whose cli and sti do nothing; return how many it had.
 
-    No interrupt handler runs on a program's threads, so there is nothing to keep away. Each of the
-    instructions is one byte long, and so is what replaces it: nothing else moves. with_counter:
-    whether rdtsc stays as it is. Else it gives 0, and above that what a register holds: no time,
-    but the same in each run. Raises ReamError if the disassembly and the file disagree about one.
+    No interrupt handler runs on a program's threads, so nothing has to be disabled. Each
+    instruction is replaced by one of the same length, so nothing moves. with_counter: whether
+    rdtsc is kept. Otherwise its lower half gives 0 and its upper half what a register holds, which
+    is no time but the same in each run. Raises ReamError if the disassembly and the file disagree.
     """
     code = bytearray(path.read_bytes())
     places = [*_places(path)]
@@ -45,7 +45,7 @@ def without_interrupt_flag(path: Path, out: Path, *, with_counter: bool = True) 
 
 
 def _places(path: Path) -> Iterator[tuple[str, int, str]]:
-    """The section and the offset in the file of each of these instructions, and its name."""
+    """Yield the section, the file offset and the name of each of these instructions."""
     with path.open("rb") as file:
         offset_of = {one.name: one["sh_offset"] for one in ELFFile(file).iter_sections()}
     argv = ("objdump", "-d", "--no-show-raw-insn", str(path))

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Kernel objects become part of a plain program: one relocatable object per variant, then a link.
+"""Links kernel objects into a plain program: one relocatable object per variant, then the program.
 
-Every variant has its own copy of everything. Its symbols are made local, so that several copies
-live in one program; what it lacks is either one of the few functions of native/host/host.h or
-gets an address where nothing is mapped, so that reaching it ends the run with its name.
+Every variant has its own copy of everything. Its symbols are made local, so that several copies fit
+into one program. An undefined symbol is either one of the few functions of native/host/host.h, or
+gets an address where nothing is mapped, so that reaching it ends the run with the symbol's name.
 """
 
 import hashlib
@@ -31,23 +31,22 @@ HOST_FUNCTIONS = frozenset(
         *("sleep", "sleep_for", "submit", "wake", "withdraw", "yield"),
     )
 )
-"""All that a variant may leave to the program; native/host/host.h."""
+"""Functions that the program provides to variants; see native/host/host.h."""
 
 FORBIDDEN_BYTES = 4096
-"""Room for each, so that a member or element of a variable that is not there faults too."""
+"""Address space of each undefined symbol, so that access to a variable's member faults, too."""
 
 WRAP = "__wrap_"
-"""Begins the name of what glue.c has called in the place of a kernel's function, see ld(1)."""
+"""Prefix of functions in glue.c that are called instead of a kernel's function; see ld(1)."""
 
 COMPILER_FLAGS = (
     *("-std=gnu11", "-O2", "-g", "-fno-pie", "-pthread", "-Wall", "-Wextra", "-Wshadow"),
-    # A fill is a loop of a few stores: on some CPUs its place in a line is worth a quarter.
+    # A fill is a short loop of stores. On some CPUs its alignment changes its time by a quarter.
     *("-falign-functions=64", "-falign-loops=64"),
 )
 LINKER_SCRIPT = NATIVE / "host" / "variant.lds"
 ARCH_SIDE = NATIVE / "host" / "arch"
-"""What every architecture has of its own, in a folder each: of the program, and in `kernel` what
-kbuild compiles."""
+"""Folders with the code of each architecture: for the program and, in `kernel`, for kbuild."""
 LINK_FLAGS = ("-static", "-no-pie", "-pthread", "-Wl,-z,noexecstack,--no-warn-execstack")
 DEADLINE_S = 120.0
 RELATIVE_BRANCHES = {0xE8, 0xE9}
@@ -61,10 +60,10 @@ class Kernel:
     objects: tuple[Path, ...]
     """The objects as kbuild made them."""
     linked: tuple[Path, ...]
-    """The same; copies, where a static function was made global, or an instruction replaced."""
+    """The objects as linked. Those with exposed functions or replaced instructions are copies."""
     undefined: tuple[str, ...]
     wrapped: tuple[str, ...]
-    """Functions in whose place one of the objects has another."""
+    """Functions that are replaced by one in another object."""
     arch: Arch = X86_64
 
 
@@ -79,26 +78,26 @@ class Program:
     trees: tuple[int, ...] = ()
     """The number of each kernel's kind; empty if there is only one."""
     nr_trees: int = 1
-    """Kinds of kernels in the whole plan; a program may be without some."""
+    """Number of kinds of kernels in the whole plan; a program may lack some."""
     confinement: Confinement | None = None
-    """What its runners are confined by; None: nothing."""
+    """How its runners are confined; None: they are not."""
     arch: Arch = X86_64
     emulator: tuple[str, ...] = ()
-    """The words before its own, where this machine is of another architecture."""
+    """The emulator's command line before its own, if this machine has another architecture."""
 
 
 def map_of(linked: Path) -> Path:
-    """Where the linker says what it has put where in a file."""
+    """Return the path of a linked file's map."""
     return linked.with_name(f"{linked.name}.map")
 
 
 def run_tool(argv: Sequence[str], cwd: Path) -> str:
-    """Run one of the compiler's tools; its output. Raises what ream.command.run() does."""
+    """Run one of the compiler's tools; return its output. Raises what ream.command.run() does."""
     return run(Command(tuple(argv), cwd, DEADLINE_S))
 
 
 def linker_scripts(arch: Arch) -> tuple[Path, ...]:
-    """What a variant's objects are linked by, the first of them; it includes the others."""
+    """Return the linker script of a variant's objects, followed by those that it includes."""
     own = ARCH_SIDE / arch.name / LINKER_SCRIPT.name
     return (own, LINKER_SCRIPT) if own.exists() else (LINKER_SCRIPT,)
 
@@ -112,7 +111,7 @@ def _relocatable(
     pad_bytes: int,
     addresses: Mapping[str, int],
 ) -> None:
-    """Link objects into one; __wrap_NAME is called in the place of each wrapped NAME."""
+    """Link objects into one; calls of each wrapped NAME go to __wrap_NAME."""
     arguments = out.with_suffix(".args")
     arguments.write_text(
         "".join(f"--wrap={name}\n" for name in wrapped)
@@ -135,7 +134,7 @@ def _relocatable(
 
 
 def symbols_of(nm: str) -> tuple[str, ...]:
-    """The symbols that nm(1) lists, in order."""
+    """Return the symbols in the output of nm(1), in order."""
     return tuple(sorted({line.split()[-1] for line in nm.splitlines() if line.strip()}))
 
 
@@ -148,13 +147,13 @@ def examine_kernel(
     interrupts: bool = True,
     arch: Arch = X86_64,
 ) -> Kernel:
-    """Find what a variant's objects leave undefined, and that its alternatives can be applied.
+    """Find a variant's undefined symbols, and check that its alternatives can be applied.
 
-    exposed: by object, static functions and variables of it that glue.c uses: made global before
-    the link; NAME? where there may be none. interrupts: whether cli and sti stay as they are.
-    Raises ReamError if there is none of another's name (a function may be inlined), or if a
-    replacement holds an operand relative to its own place that is not a plain call or jump: the
-    patching program would get it wrong.
+    exposed: static functions and variables that glue.c uses, by object. They are made global before
+    the link; NAME? if one may be missing. interrupts: whether cli and sti are kept.
+    Raises ReamError if another one is missing (it may be inlined), or if a replacement has an
+    operand relative to its own address that is not a plain call or jump, which would be patched
+    wrongly.
     """
     linked = tuple(expose(name, path, exposed.get(path, ()), work, arch) for path in objects)
     if not interrupts and arch == X86_64:
@@ -194,7 +193,7 @@ def expose(variant: str, path: Path, symbols: Sequence[str], work: Path, arch: A
 
 
 def _without_interrupts(variant: str, path: Path, work: Path) -> Path:
-    """A copy of an object without cli and sti; the object itself if it has none."""
+    """Return a copy of an object without cli and sti; the object itself if it has none."""
     copy = work / f"{variant}.without.{path.name}"
     return copy if without_interrupt_flag(path, copy) else path
 
@@ -219,28 +218,28 @@ def check_alternatives(name: str, probe: Path, work: Path) -> None:
 
 
 HOST_HEADERS = (NATIVE / "host", NATIVE / "host" / "optional")
-"""Where the program around the kernels has its headers; the second has those of both sides."""
+"""Folders of headers of the program around the kernels; the second serves both sides."""
 
 
 def is_kernel_side(source: Path) -> bool:
-    """Whether kbuild compiles this file of an experiment's folder, beside the kernel's own."""
+    """Whether kbuild compiles this file of an experiment's folder beside the kernel's files."""
     return source.name == "glue.c" or source.name.startswith("kernel_")
 
 
 def host_headers(arch: Arch = X86_64) -> tuple[Path, ...]:
-    """Where the program around the kernels has its headers."""
+    """Return the folders of headers of the program around the kernels."""
     return (*HOST_HEADERS, ARCH_SIDE / arch.name)
 
 
 def host_sources(folder: Path, arch: Arch = X86_64) -> list[Path]:
-    """What the program around the kernels is compiled of; gcc finds the headers beside them."""
+    """Return the sources of the program around the kernels; their headers are beside them."""
     ours = (path for path in sorted(folder.glob("*.c")) if not is_kernel_side(path))
     homes = (NATIVE / "host", ARCH_SIDE / arch.name)
     return [*(path for home in homes for path in sorted(home.glob("*.c"))), *ours]
 
 
 def host_files(folder: Path, arch: Arch = X86_64) -> list[Path]:
-    """All that can be in the program around the kernels, besides the system's own headers."""
+    """Return all files that the program around the kernels may contain, except system headers."""
     homes = (NATIVE / "host", ARCH_SIDE / arch.name, folder)
     found = {path for home in homes for path in home.rglob("*")}
     return sorted(path for path in found if path.suffix in (".c", ".h", ".def") and path.is_file())
@@ -283,7 +282,7 @@ def _object_of(source: Path) -> str:
 
 
 def _isolate(kernel: Kernel, out: Path, *, pad_bytes: int, addresses: Mapping[str, int]) -> None:
-    """Link one variant's copy with all its symbols local, and undefined ones at these addresses."""
+    """Link a variant's copy with all symbols local, and undefined ones at these addresses."""
     tool, late = kernel.arch.tool, kernel.arch.defines_late
     _relocatable(
         kernel.linked,
@@ -298,18 +297,18 @@ def _isolate(kernel: Kernel, out: Path, *, pad_bytes: int, addresses: Mapping[st
         renamed = out.with_suffix(".renamed")
         renamed.write_text("".join(f"{one} {_late_name(kernel, one)}\n" for one in addresses))
         run_tool([tool("objcopy"), f"--redefine-syms={renamed}", str(out)], out.parent)
-    # Local symbols of several copies do not clash, and no libc function meets the kernel's.
+    # Local symbols of several copies do not clash, nor do libc's functions with the kernel's.
     run_tool([tool("objcopy"), "--wildcard", "--localize-symbol=*", str(out)], out.parent)
     exported = symbols_of(run_tool([tool("nm"), "-g", "--defined-only", str(out)], out.parent))
     undefined = set(symbols_of(run_tool([tool("nm"), "-u", str(out)], out.parent)))
     missing = undefined - HOST_FUNCTIONS - left
-    if exported or missing:  # objcopy says nothing when a pattern matches nothing
+    if exported or missing:  # objcopy does not report patterns without a match
         raise ReamError(f"{kernel.name}: still global {exported}, undefined {sorted(missing)}")
 
 
 def _late_name(kernel: Kernel, symbol: str) -> str:
-    """What a symbol that nobody defines is called in the last link: each variant's is its own."""
-    return f"ream.{kernel.name.encode().hex()}.{symbol}"  # to ld a hyphen is a minus
+    """Return the name of a variant's undefined symbol in the last link."""
+    return f"ream.{kernel.name.encode().hex()}.{symbol}"  # ld parses a hyphen as a minus
 
 
 def link_program(
@@ -320,7 +319,7 @@ def link_program(
     pad_bytes: int,
     arch: Arch = X86_64,
 ) -> Program:
-    """Link a launch's program: the kernels in the order given, their data pad_bytes into a page."""
+    """Link a launch's program: the kernels in this order, their data at pad_bytes in a page."""
     work.mkdir(parents=True, exist_ok=True)
     held = tuple(kernels)
     undefined = [(kernel, symbol) for kernel in held for symbol in kernel.undefined]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The live stage: the kernel this machine runs, through the system calls of a plain program."""
+"""The live stage, which measures this machine's kernel through a plain program's system calls."""
 
 import json
 import os
@@ -21,54 +21,57 @@ from ream.stage.memory import available_bytes
 from ream.stage.workload import Workload, build_workload, run_workload
 
 FOLIO_KIB = (4, 16, 32, 64, 128, 256, 512, 1024, 2048)
-"""What anonymous memory comes in on x86-64. There is no 8: THP_ORDERS_ALL_ANON in
+"""Sizes of anonymous folios on x86-64. 8 is missing, as THP_ORDERS_ALL_ANON in
 include/linux/huge_mm.h leaves out folios of two pages."""
 
 THP = "/sys/kernel/mm/transparent_hugepage"
 
 VISIT_S = 60.0
 VISIT_S_PER_GIB = 120.0
-"""A visit takes seconds per GiB; eight attempts at every mapping, emulated, some minutes."""
+"""Additional time limit of a visit for each GiB. A visit takes seconds per GiB, but minutes in an
+emulated guest with eight attempts at every mapping."""
 
 MEMORY_FACTOR = 1.1
-"""Of the mapping, with page tables of two processes and the workload itself."""
+"""Memory that a visit needs over the size of its mapping: page tables of two processes, and the
+workload itself."""
 
 T = TypeVar("T")
 
 Step = Callable[[str], None]
 
 Recall = Callable[[str, Callable[[], str]], str]
-"""What a visit of that name said; it is done, or not if a run that was interrupted has done it."""
+"""Returns the output of the visit with a name. The visit runs unless an interrupted run has its
+output already."""
 
 
 def do_anew(_visit: str, do: Callable[[], str]) -> str:
-    """A Recall that remembers nothing."""
+    """Run the visit: a Recall without a memory."""
     return do()
 
 
 @dataclass(frozen=True)
 class Visits:
-    """What every visit of a run has in common."""
+    """Settings that all visits of a run share."""
 
     launches: int
     seed: int
     work: Path
-    """A folder where programs may run."""
+    """The working folder of programs."""
     step: Step
     recall: Recall = do_anew
     lost: dict[int, str] | None = None
-    """Sizes of folios, in KiB, that memory could not be mapped in, each with the reason: they are
-    not visited again, and the others are. None: the first of them ends all visits."""
+    """Folio sizes in KiB in which memory could not be mapped, with the reason. They are not visited
+    again; other sizes are. None: the first such size ends all visits."""
 
 
 @dataclass(frozen=True)
 class Elsewhere:
-    """Another machine, whose user is not root: what programs say there."""
+    """Another machine, whose user is not root, with the output of programs there."""
 
     release: str
-    """Of its kernel."""
+    """Release of the other machine's kernel."""
     say: Callable[[Workload, Sequence[str]], str]
-    """What a program said that was given these words; raises CannotRunHere if it did not run."""
+    """Returns a program's output for these arguments; raises CannotRunHere if it did not run."""
 
 
 _ELSEWHERE: ContextVar[Elsewhere | None] = ContextVar("elsewhere", default=None)
@@ -76,7 +79,7 @@ _ELSEWHERE: ContextVar[Elsewhere | None] = ContextVar("elsewhere", default=None)
 
 @contextmanager
 def elsewhere(machine: Elsewhere) -> Iterator[None]:
-    """As long as the block, programs are not run here: what they say is said by that machine."""
+    """Within the block, take the output of programs from another machine; none is run here."""
     token = _ELSEWHERE.set(machine)
     try:
         yield
@@ -85,13 +88,13 @@ def elsewhere(machine: Elsewhere) -> Iterator[None]:
 
 
 def kernel_release() -> str:
-    """The release of the kernel that programs run on."""
+    """Return the release of the kernel that programs run on."""
     there = _ELSEWHERE.get()
     return os.uname().release if there is None else there.release
 
 
 class Said(Protocol):
-    """What a workload says of one operation."""
+    """A workload's report on one operation."""
 
     @property
     def launch(self) -> int: ...
@@ -104,7 +107,7 @@ class Said(Protocol):
 
 
 def sample_of(said: Said, row: str, nr_bytes: int, cpu_ns: int | None = None) -> Sample:
-    """The sample of the running kernel that a record has of an operation on `nr_bytes`."""
+    """Return the record's sample of the running kernel for an operation on `nr_bytes`."""
     return Sample(
         row=row,
         launch=said.launch,
@@ -120,16 +123,16 @@ def sample_of(said: Said, row: str, nr_bytes: int, cpu_ns: int | None = None) ->
 
 
 def offered_kib(root: Path = Path("/")) -> tuple[int, ...]:
-    """Folio sizes that the running kernel has a setting for, smallest first; 4 is no folio's."""
+    """Return folio sizes in KiB that the running kernel has a setting for, ascending, without 4."""
     sizes = (root / THP.lstrip("/")).glob("hugepages-*kB/enabled")
     return tuple(sorted(int(path.parent.name.removeprefix("hugepages-")[:-2]) for path in sizes))
 
 
 def plan_settings(folio_kib: int, offered: Sequence[int]) -> tuple[Setting, ...]:
-    """Settings under which anonymous memory, where advised, comes in folios of one size.
+    """Return settings under which advised anonymous memory is allocated in folios of one size.
 
-    Of all others nothing may come: a fault takes the largest size that is enabled. A size's own
-    `madvise` holds whatever the top level says; that rules sizes set to `inherit` only.
+    All other sizes are disabled, since a fault takes the largest enabled size. A size's own
+    `madvise` applies whatever the top level setting is, which affects only sizes set to `inherit`.
     Source: thp_vma_allowable_orders() in include/linux/huge_mm.h.
     """
     return tuple(
@@ -139,7 +142,7 @@ def plan_settings(folio_kib: int, offered: Sequence[int]) -> tuple[Setting, ...]
 
 
 def why_not(folio_kib: int, mapping_bytes: int = 1 << 30, root: Path = Path("/")) -> str | None:
-    """Why folios of a size cannot be measured on this machine; None if they can."""
+    """Return why folios of a size cannot be measured on this machine; None if they can."""
     if _ELSEWHERE.get() is not None:
         known = folio_kib == FOLIO_KIB[0]
         return None if known else "only root chooses the size of folios, and a kit needs no root"
@@ -169,7 +172,7 @@ def _why_not_large(folio_kib: int, root: Path) -> str | None:
 
 
 def settings_lines(folio_kib: Iterable[int]) -> Iterator[str]:
-    """Lines for a dry run: the settings and their values while folios of a size are mapped."""
+    """Yield lines for a dry run: the settings while folios of each size are mapped."""
     for kib in sorted(set(folio_kib)):
         for setting in plan_settings(kib, offered_kib()):
             if setting.value != "never":
@@ -177,7 +180,7 @@ def settings_lines(folio_kib: Iterable[int]) -> Iterator[str]:
 
 
 def known_sizes(folio_kib: Iterable[int]) -> list[int]:
-    """The same sizes, each once and in order; raises BadUsage for one that there is not."""
+    """Return the sizes, each once and in order; raises BadUsage for one that does not exist."""
     found = sorted(set(folio_kib))
     for kib in found:
         if kib not in FOLIO_KIB:
@@ -186,7 +189,7 @@ def known_sizes(folio_kib: Iterable[int]) -> list[int]:
 
 
 def grouped(rows: Iterable[T], key: Callable[[T], Hashable]) -> list[list[T]]:
-    """Rows that one program does together, by what they have in common; in their order."""
+    """Group rows by a key, for programs that measure a group together; the order is kept."""
     groups: dict[Hashable, list[T]] = {}
     for row in rows:
         groups.setdefault(key(row), []).append(row)
@@ -196,9 +199,9 @@ def grouped(rows: Iterable[T], key: Callable[[T], Hashable]) -> list[list[T]]:
 def visit_order(
     folio_kib: Sequence[int], *, rounds: int, launches: int, seed: int
 ) -> Iterator[tuple[int, int, int]]:
-    """Every size once in every round of every launch, each time in a new order.
+    """Yield (launch, round, size): every size once per round of a launch, in a new random order.
 
-    Yields (launch, round, size): what drifts meanwhile meets all sizes alike.
+    Drift during the run thus affects all sizes alike.
     """
     for launch in range(launches):
         for number in range(rounds):
@@ -215,17 +218,17 @@ def visited(
     nr_bytes: int,
     rounds: int,
 ) -> Iterator[tuple[int, int, str]]:
-    """Launch, round and what it said of every run of a program, a process for each size and round.
+    """Run a program, a process for each size and round; yield launch, round and its output.
 
-    Only during one are settings changed: none is while the caller has what it said. Raises what
-    building and running it raise; sizes that memory cannot be mapped in may be in visits.lost
-    instead. It never outlives this iterator.
+    Settings are changed only while it runs, and restored before its output is yielded. Raises what
+    building and running it raise; sizes in which memory cannot be mapped may be added to
+    visits.lost instead. The program never outlives this iterator.
     """
     launches, seed, work, step = visits.launches, visits.seed, visits.work, visits.step
     order = visit_order(folio_kib, rounds=rounds, launches=launches, seed=seed)
 
     def words_of(launch: int, number: int, kib: int) -> list[str]:
-        # One seed for all sizes of a round: whatever is drawn, they are drawn alike.
+        # All sizes of a round have one seed, so that their random choices are the same.
         drawn = (seed * launches + launch) * rounds + number
         return ["--folio-kib", str(kib), "--seed", str(drawn % (1 << 63)), *options]
 
@@ -236,7 +239,7 @@ def visited(
     step(f"compiling {workload}.c")
     program = build_workload(workload, work)
     deadline_s = VISIT_S + VISIT_S_PER_GIB * nr_bytes / (1 << 30)
-    # Others than root have 4 KiB only, and those take no settings: MADV_NOHUGEPAGE sees to it.
+    # Without root only 4 KiB can be measured; MADV_NOHUGEPAGE makes that independent of settings.
     offered = offered_kib() if os.geteuid() == 0 else ()
     with sole_door(say=step, wait_s=WAIT_S) as door:
         for launch, number, kib in order:
@@ -266,13 +269,13 @@ def visited(
 
 
 def operations(said: str) -> Iterator[Mapping[str, Any]]:
-    """What a workload that came to its end said of its operations, in order."""
+    """Yield the reports on operations in the output of a complete workload, in order."""
     for line in said.splitlines():
         if "op" in (fields := json.loads(line)):
             yield fields
 
 
 def nr_redone(said: str) -> int:
-    """How many mappings a workload that came to its end made in vain."""
+    """Return how many mappings a complete workload had to make again."""
     redone: int = json.loads(said.splitlines()[-1])["end"]["redone"]
     return redone

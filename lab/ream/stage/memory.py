@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Whether a run fits into this machine's memory, and smaller rows where it does not."""
+"""Fits a run into this machine's memory, with smaller rows if necessary."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -14,11 +14,11 @@ from ream.stage.native import Build
 R = TypeVar("R", bound=RowBase)
 
 MEMORY_SHARE = 0.7
-"""Of the available memory we take; the rest is the machine's own."""
+"""Share of the available memory that ream uses; the rest is left to the machine."""
 
 
 def available_bytes(root: Path = Path("/")) -> int:
-    """Memory that we may take now: MemAvailable, or what our control group leaves of its limit."""
+    """Return the bytes of memory to use now: of MemAvailable, or of the control group's limit."""
     meminfo = (root / "proc/meminfo").read_text(encoding="ascii").splitlines()
     bounds = [int(line.split()[1]) << 10 for line in meminfo if line.startswith("MemAvailable:")]
     try:
@@ -35,24 +35,24 @@ def available_bytes(root: Path = Path("/")) -> int:
 
 @dataclass(frozen=True)
 class Sized(Generic[R]):
-    """What an experiment says of the memory that its rows take."""
+    """An experiment's functions on the memory that its rows take."""
 
     needed_bytes: Callable[[Sequence[R], Build], int]
-    """Memory that a run of rows takes."""
+    """Returns the bytes of memory that a run of rows takes."""
     extent_bytes: Callable[[R], int]
-    """What makes a row large."""
+    """Returns the size of a row, in bytes."""
     halved: Callable[[R], R | None]
-    """The row with half of that; None if there is none."""
+    """Returns the row with half of that size; None if there is none."""
     counted_bytes: int = 16 << 20
-    """Extent from which down a row is small enough where what it executes is counted."""
+    """Largest size of a row that is small enough for a run that counts."""
 
 
 def fit_rows(
     rows: Sequence[R], available: int, build: Build, sized: Sized[R]
 ) -> tuple[tuple[R, ...], tuple[str, ...]]:
-    """Halve the largest rows until the run fits into `available` bytes; say which were.
+    """Halve the largest rows until the run fits into `available` bytes; also return which were.
 
-    Raises CannotRunHere if even the smallest do not fit.
+    Raises CannotRunHere if even the smallest rows do not fit.
     """
     fitted = list(rows)
     while sized.needed_bytes(fitted, build) > available * MEMORY_SHARE:

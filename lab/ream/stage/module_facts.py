@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What a kernel's own compiler says of its layout, read out of a module's file: no guest runs."""
+"""Reads facts on a kernel's layout out of a compiled module, without running a guest."""
 
 from pathlib import Path
 
@@ -10,7 +10,7 @@ from ream.errors import ReamError
 from ream.oracle.memmap import Facts
 
 SECTION = ".ream.facts"
-"""Where kernel/modules/memmap/memmap.c puts them, as pairs of name and value."""
+"""Section in which kernel/modules/memmap/memmap.c stores facts as pairs of name and value."""
 
 NAME_BYTES = 56
 """FACT_NAME_BYTES of that file."""
@@ -21,7 +21,7 @@ _FACT = np.dtype([("name", f"S{NAME_BYTES}"), ("value", "<u8")])
 
 
 def read_facts(module: Path, work: Path) -> Facts:
-    """The facts of a built memmap.ko; work: a folder for a file of a few kilobytes.
+    """Return the facts of a built memmap.ko; work: a folder for a file of a few kilobytes.
 
     Raises CannotRunHere without objcopy, ReamError naming a module that has none.
     """

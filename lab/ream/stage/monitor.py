@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""QEMU's monitor: saves guest memory to a file, and tells when QEMU itself stops the guest."""
+"""QEMU's monitor: saves guest memory to a file, and detects when QEMU stops the guest."""
 
 import asyncio
 import logging
@@ -14,25 +14,25 @@ from qemu.qmp.qmp_client import ExecuteError
 
 from ream.errors import ReamError
 
-# All it has to say comes to us as an exception; a QEMU that ends is no error of its monitor's.
+# The library raises all errors as exceptions, too, and the end of QEMU is no error of its monitor.
 logging.getLogger("qemu.qmp").setLevel(logging.CRITICAL + 1)
 
 CONNECT_S = 30.0
 COMMAND_S = 30.0
 EVENT_S = 0.2
-"""Between the bytes of an event and the event: the loop must turn a few times."""
+"""Time limit from the bytes of an event to the event, for which the loop must turn a few times."""
 
 _OURS = ("debug", "running")
-"""What a guest does after a stop that a debugger of ours asked for: it stands, or runs again."""
+"""States of a guest after a stop that ream's debugger requested: stopped, or running again."""
 
 SAVE_S_PER_GIB = 120.0
-"""Far above what any disk we meet takes; QEMU itself needs a few seconds."""
+"""Time limit of saving, far above what disks need; QEMU itself needs a few seconds."""
 
 
 class Monitor:
-    """One QMP connection. Its loop turns only while one of these methods runs: no thread, no poll.
+    """A QMP connection. Its loop runs only within these methods, without a thread or polling.
 
-    stopped: why QEMU stopped the guest, which it does when it cannot go on; None if it did not.
+    stopped: why QEMU stopped the guest, which it does if it cannot continue; None if it did not.
     """
 
     def __init__(self) -> None:
@@ -41,12 +41,12 @@ class Monitor:
         self._client: QMPClient | None = None
 
     def connect(self, connection: socket.socket) -> None:
-        """Take over a connection. Raises ReamError if QEMU does not greet."""
+        """Take over a connection. Raises ReamError if QEMU sends no greeting."""
         self._client = QMPClient("ream")
         try:
             self._run(self._client.connect(connection), CONNECT_S)
         except AssertionError as cause:
-            # Of the library: it has seen the connection's end before that of its own greeting.
+            # An error of the library: the connection ended before the greeting was complete.
             connection.close()
             raise ReamError("lost QEMU's monitor as soon as it greeted") from cause
         except BaseException:
@@ -54,7 +54,7 @@ class Monitor:
             raise
 
     def close(self) -> None:
-        """Leave QEMU to itself. Whatever went wrong on the connection was told before."""
+        """Close the connection. Its errors were raised before."""
         try:
             client = self._client
             if client is not None and client.runstate != Runstate.IDLE:
@@ -65,7 +65,7 @@ class Monitor:
             self._runner.close()
 
     def listen(self) -> bool:
-        """Take in what QEMU has just said; False when it has closed the connection."""
+        """Read QEMU's new messages; return False if it closed the connection."""
         assert self._client is not None
         try:
             self._run(self._next_event(self._client), COMMAND_S)
@@ -74,13 +74,13 @@ class Monitor:
             return False
 
     def save(self, address: int, nr_bytes: int, to: Path) -> None:
-        """Write guest memory to a file, with the guest stopped meanwhile: a picture of one moment.
+        """Write guest memory to a file as a consistent snapshot, with the guest stopped meanwhile.
 
-        address: virtual, as the guest's CPU 0 sees it now.
-        Raises ReamError if QEMU cannot, or takes longer than any disk should.
+        address: a virtual address in the current address space of the guest's CPU 0.
+        Raises ReamError if QEMU cannot, or exceeds the time limit.
         """
         deadline_s = COMMAND_S + SAVE_S_PER_GIB * nr_bytes / (1 << 30)
-        # QMP's integers are signed, kernel addresses are in the upper half.
+        # QMP's integers are signed, and kernel addresses are in the upper half.
         signed = address - (1 << 64) if address >> 63 else address
         arguments = {"val": signed, "size": nr_bytes, "filename": str(to.absolute())}
         self.stop()
@@ -93,7 +93,7 @@ class Monitor:
         self.cont()
 
     def human(self, line: str) -> str:
-        """Say a line to the human monitor, which knows what QMP has no command for.
+        """Send a line to the human monitor, for commands that QMP lacks; return the answer.
 
         Raises ReamError if QEMU does not answer.
         """
@@ -103,7 +103,7 @@ class Monitor:
         """Stop the guest, and its clock, until cont()."""
         self._execute("stop", {})
         assert self._client is not None
-        self._client.events.clear()  # the STOP that we asked for
+        self._client.events.clear()  # the STOP of this request
 
     def cont(self) -> None:
         self._execute("cont", {})
@@ -116,7 +116,7 @@ class Monitor:
         return self._run(self._client.execute(command, dict(arguments)), deadline_s)
 
     async def _next_event(self, client: QMPClient) -> None:
-        # All there are: behind the RESUME of our own cont() may be a STOP that is not ours.
+        # All events are read: after the RESUME of our own cont() may be a STOP that is not ours.
         while True:
             try:
                 event = await asyncio.wait_for(client.events.get(), EVENT_S)
@@ -140,5 +140,5 @@ class Monitor:
 
 
 def descriptor_of(connection: socket.socket) -> int:
-    """A second descriptor of a connection that the monitor takes over: to wait on, and to close."""
+    """Return a second descriptor of a connection that the monitor takes over, to wait on."""
     return os.dup(connection.fileno())

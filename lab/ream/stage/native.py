@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The native stage: the kernel's own objects in a plain program, launched again and again."""
+"""The native stage: launches a plain program that contains the kernel's own objects."""
 
 import hashlib
 import json
@@ -37,26 +37,26 @@ EXIT_NO_RESOURCE = 3
 EXIT_NOT_VERIFIED = 5
 EXIT_UNDEFINED_SYMBOL = 7
 EXIT_WARNED = 8
-"""The runner's own exit codes; native/host/program.h."""
+"""Exit codes of the runner, from native/host/program.h."""
 
 FACTS_DEADLINE_S = 10.0
 MILLION = 1_000_000
 SILENCE_S = 120.0
-"""A runner prints at least a line per sample; the longest takes some seconds. It ends by itself a
-sample that does not come back; this is for what that cannot see."""
+"""Time without output after which a runner is ended. It prints at least a line per sample, of which
+the longest takes some seconds, and itself ends a sample that hangs; this covers other hangs."""
 FIRST_SAMPLE_S = 60
-"""What the first sample of a row may take in a launch: there is nothing to hold it against."""
+"""Time limit of the first sample of a row in a launch, for which there is no reference."""
 LEAST_SAMPLE_S = 10
-"""What every later one may take at least; more if the slowest of its row is slow (watch.c)."""
+"""Least time limit of later samples; it is longer if the row's slowest sample is (watch.c)."""
 MOST_STARTS = 3
-"""Of an emulated launch. QEMU 7.2 may stop with a failed assertion of its own, one counted run of
-some dozens (qemu_plugin_vcpu_mem_cb): it looks at what to call for an access to memory when that
-is no longer there."""
+"""Attempts at an emulated launch. In about one of some dozens of counted runs QEMU 7.2 stops with
+a failed assertion of its own (qemu_plugin_vcpu_mem_cb): it reads the list of callbacks for an
+access to memory after that list is gone."""
 
 
 @dataclass(frozen=True)
 class Build:
-    """What a program says of itself: where it puts things, and struct page as compiled."""
+    """A program's facts: addresses of its memory, and struct page as compiled."""
 
     addresses: Mapping[str, int]
     facts: Facts
@@ -64,31 +64,31 @@ class Build:
 
 @dataclass(frozen=True)
 class End:
-    """What a launch says when it is through."""
+    """The last report of a launch."""
 
     stubs: tuple[Mapping[str, Any], ...]
-    """Every stub it reached, with its count."""
+    """Every stub that the launch reached, with its count."""
     huge_ratio: float
     """The share of the arena that lay in huge pages."""
     told: Mapping[str, int] = field(default_factory=dict)
-    """What else there is to say of the whole launch, by name."""
+    """Further numbers about the whole launch, by name."""
     cpu_clock_step_ns: int = 0
-    """The step in which the launch's clock of CPU time advances, in ns; 0 if it is unknown."""
+    """The step of the launch's CPU time clock, in ns; 0 if it is unknown."""
 
 
 @dataclass(frozen=True)
 class Round:
-    """What a launch says when a round of a row is whole: every variant and limit has its sample."""
+    """A launch's report on a complete round of a row: every variant and limit has its sample."""
 
     row: str
     stubs: tuple[Mapping[str, Any], ...]
-    """Reached since this start of the runner, with their counts."""
+    """Stubs reached since this start of the runner, with their counts."""
     huge_ratio: float
 
 
 @dataclass(frozen=True)
 class Refused:
-    """Counters of the machine that a launch could not open."""
+    """Hardware counters that a launch could not open."""
 
     counters: Mapping[str, str]
     """The name of the error by counter."""
@@ -98,22 +98,22 @@ Event = Sample | Round | End | Refused
 
 
 class Counts(Protocol):
-    """What counts the samples of a launch; ream.count.counter has it."""
+    """Counts the samples of a launch; implemented in ream.count.counter."""
 
     @property
     def argv(self) -> tuple[str, ...]:
-        """The words before the program's."""
+        """The command line before the program's."""
 
     @property
     def loads(self) -> tuple[Path, ...]:
-        """What they load, besides what is installed."""
+        """Files that it loads, besides installed ones."""
 
     def completed(self, text: str) -> str:
-        """A line of the program, with what was counted."""
+        """Return a line of the program with the counts."""
 
 
 def event_of(text: str, *, where: str) -> Event:
-    """What a line of a runner's output says; raises ReamError if it is none."""
+    """Parse a line of a runner's output; raises ReamError if it is invalid."""
     try:
         fields = json.loads(text)
         if "end" in fields:
@@ -130,11 +130,11 @@ def event_of(text: str, *, where: str) -> Event:
 
 @dataclass(frozen=True)
 class Suited:
-    """Which rows the CPUs of this machine can run, and how."""
+    """The rows that the CPUs of this machine can run, and how."""
 
     rows: tuple[Any, ...]
     cpus: int = 0
-    """CPUs that the kernels see; 0: as many as there are."""
+    """CPUs that the kernels see; 0: all CPUs of the machine."""
     skipped: Mapping[str, str] = field(default_factory=dict)
     """The reason for each row that is not run."""
     remarks: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
@@ -152,9 +152,9 @@ class Suited:
 def runner_argv(
     program: Program, counter: Counts | None = None, *, reads: tuple[Path, ...] = ()
 ) -> list[str]:
-    """The words that start a runner, confined as its program says, before those of its task.
+    """Return the command line of a runner, confined as its program requires, without its task.
 
-    counter: counts it, under an emulator. reads: files that it reads besides its program's own.
+    counter: counts it, under an emulator. reads: files that it reads besides those of its program.
     """
     own, argv = program.path.parent, list[str]()
     if program.confinement is not None:
@@ -169,9 +169,9 @@ def runner_argv(
 
 
 def read_build(program: Program) -> Build:
-    """Ask a program whose variants all have the same facts for the numbers of its build.
+    """Return the build of a program whose variants have the same facts.
 
-    Raises ReamError if they have not.
+    Raises ReamError if the facts differ.
     """
     addresses, variants = read_facts(program)
     (first_name, first), *others = variants.items()
@@ -183,7 +183,7 @@ def read_build(program: Program) -> Build:
 
 
 def read_facts(program: Program) -> tuple[Mapping[str, int], dict[str, Facts]]:
-    """Ask a program where it puts things, and each of its variants what it is."""
+    """Run a program to get its addresses, and the facts of each of its variants."""
     argv = (*runner_argv(program), "--facts")
     said = json.loads(run(Command(argv, program.path.parent, FACTS_DEADLINE_S)))
     return said["addresses"], dict(said["variants"])
@@ -201,24 +201,24 @@ def launch_once(
     counter: Counts | None = None,
     heard: Callable[[str], None] = lambda _text: None,
 ) -> Iterator[Event]:
-    """Run one launch to its end; yield its samples as they come, and what it says at the end.
+    """Run one launch to its end; yield its samples as they arrive, and its last report.
 
-    cpus: of the machine that the kernels see; more than there are share the real ones. 0: all.
-    done: by row, the rounds that an earlier start of this launch has done: the others are drawn
-    as they would have been. control: the share by which the variant of that name is slowed.
-    counter: counts what samples execute, in the place of their times.
-    heard: is given every line before what it says is yielded.
-    Raises WrongVariant when a sample's memory is not what the oracle says, or its kernel warned,
-    crashed or did not come back; UnhostedVariant when it reached what is not provided,
-    CannotRunHere when memory or CPUs are short, EmulatorGaveUp when the emulator did, ReamError
-    when the runner went silent. The runner never outlives this iterator.
+    cpus: CPUs that the kernels see, which may share the machine's; 0: all CPUs of the machine.
+    done: rounds by row that an earlier start of this launch completed; the random choices of the
+    others do not depend on it. control: the share by which the variant of that name is slowed.
+    counter: counts what samples execute instead of timing them.
+    heard: is called with every line before its event is yielded.
+    Raises WrongVariant if a sample's memory does not match the oracle, or if its kernel warned,
+    crashed or hung; UnhostedVariant if it reached a function that is not provided, CannotRunHere if
+    memory or CPUs do not suffice, EmulatorGaveUp if the emulator failed, ReamError if the runner
+    went silent. The runner never outlives this iterator.
     """
     argv = _launch_argv(program, launch, plan, cpus=cpus, counter=counter)
     argv += [f"--{CONTROL}", f"{round(control * MILLION)}"] if control else []
     for row, nr_rounds in done.items():
         argv += ["--done", f"{row}:{nr_rounds}"]
     command = Command(tuple(argv), program.path.parent, math.inf, pass_fds=tuple(descriptors))
-    # A file, not a pipe: a kernel that says much must not wait for us to read it.
+    # A file, not a pipe, so that a kernel with much output does not wait for a reader.
     with (
         tempfile.TemporaryFile(dir=program.path.parent) as said,
         spawn(command, stderr=said) as process,
@@ -243,10 +243,9 @@ def events_of(
     counter: Counts | None = None,
     heard: Callable[[str], None] = lambda _text: None,
 ) -> Iterator[Event]:
-    """What the lines of a launch say, wherever its program ran; raises what `launch_once` raises.
+    """Yield the events in a launch's lines, wherever it ran; raises what `launch_once` raises.
 
-    ending: after the last line, the exit code of the program and all that it wrote to standard
-    error.
+    ending: called after the last line; returns the program's exit code and its standard error.
     """
     ended = False
     faults: list[Fault] = []
@@ -273,11 +272,11 @@ def events_of(
 
 
 def until_whole(start: Callable[[], Iterator[Event]]) -> Iterator[Event | None]:
-    """What a launch says under an emulator, begun again where that gave up.
+    """Yield the events of a launch under an emulator, which is restarted if the emulator fails.
 
-    start: runs the launch, without the rounds that were whole before. What it says of a round comes
-    when the round is whole; None comes where it begins again, before anything of that start.
-    Raises EmulatorGaveUp when the last of MOST_STARTS has, and what `start` does.
+    start: runs the launch without rounds that are complete. Events of a round are yielded when it
+    is complete; None is yielded at a restart, before any event of it.
+    Raises EmulatorGaveUp after the last of MOST_STARTS, and what `start` raises.
     """
     for nr_left in reversed(range(MOST_STARTS)):
         held: list[Event] = []
@@ -298,7 +297,7 @@ def until_whole(start: Callable[[], Iterator[Event]]) -> Iterator[Event | None]:
 def _launch_argv(
     program: Program, launch: Launch, plan: Path, *, cpus: int, counter: Counts | None
 ) -> list[str]:
-    """The words that start a launch; of one that is counted, those of the emulator first."""
+    """Return the command line of a launch, preceded by the emulator's if it is counted."""
     argv = [*runner_argv(program, counter, reads=(plan,)), "--plan", str(plan)]
     argv += ["--cpus", str(cpus)] if cpus else []
     if counter is None:
@@ -308,9 +307,9 @@ def _launch_argv(
 
 
 def task_words(launch: Launch, sources: Iterable[str]) -> list[str]:
-    """The words of a launch that is timed, besides its program's, its plan and its CPUs.
+    """Return the arguments of a timed launch, besides its program, plan and CPUs.
 
-    sources: of counters, as `counters.sources` has them.
+    sources: hardware counters from `counters.sources`.
     """
     words = ["--launch", str(launch.number), "--seed", str(launch.seed)]
     words += [word for source in sources for word in ("--counter", source)]
@@ -318,19 +317,19 @@ def task_words(launch: Launch, sources: Iterable[str]) -> list[str]:
 
 
 def _whole_lines(process: "subprocess.Popen[bytes]") -> Iterator[str]:
-    """Lines of a process's output until its end; raises ReamError if it goes silent."""
+    """Yield the lines of a process until its end; raises ReamError if it goes silent."""
     try:
         for line in lines(process, silence_s=SILENCE_S):
-            if line.endswith("\n"):  # what is left is a line cut short by its death
+            if line.endswith("\n"):  # otherwise the process died within the line
                 yield line.removesuffix("\n")
     except TimeoutError as cause:
         raise ReamError(f"the native runner said nothing for {SILENCE_S:g} s") from cause
 
 
 def _fault(code: int, faults: Sequence[Fault], program: Program, said: str) -> ReamError:
-    """A crash or an endless loop of a hosted kernel, and what it had said before.
+    """Return the error for a crash or a hang of a hosted kernel, with its earlier output.
 
-    What the native stage does not provide may be right in a kernel; all else is wrong.
+    A kernel that reached what the native stage does not provide may be right; others are wrong.
     """
     words = "\n".join((told(faults, program), *([last_words(said)] if said.strip() else [])))
     if code == EXIT_UNDEFINED_SYMBOL:
@@ -359,17 +358,17 @@ def _failure(code: int, said: str, launch: int, subject: str | None, program: Pr
 
 
 def _facts_of(subject: str | None, program: Program) -> Facts:
-    """What one of a program's variants is; nothing if that is not known."""
+    """Return the facts of one of a program's variants; empty if they are not known."""
     try:
         return read_facts(program)[1].get(subject or "", {})
-    except (ReamError, ValueError):  # what is wrong is known, and is said with fewer names
+    except (ReamError, ValueError):  # the error is known, and is reported with fewer names
         return {}
 
 
 def symbol_map(kernels: Iterable[Kernel], root: Mapping[str, Path]) -> dict[str, Any]:
-    """For the receipt: which object each function of each variant came from, and its digest.
+    """Return the object of each function of each variant, and its digest, for the receipt.
 
-    root: by variant, the directory that kbuild names objects from.
+    root: the build directory, to which kbuild's names of objects are relative, by variant.
     """
     held = list(kernels)
     paths = sorted({path for kernel in held for path in kernel.objects})

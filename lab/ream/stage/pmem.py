@@ -2,15 +2,15 @@
 """Persistent memory that a guest emulates with ordinary memory."""
 
 PMEM_START_BYTES = 4 << 30
-"""Where it begins: above the hole for PCI, so that it is in one piece."""
+"""Physical address of the emulated memory: above the PCI hole, so that it is contiguous."""
 
 PMEM_SYSTEM_BYTES = 6 << 30
-"""Memory of a guest besides it: the map of 100 GiB, if it lies in RAM, takes 1.6 GiB."""
+"""Other memory of a guest. The memory map of 100 GiB takes 1.6 GiB if it is in RAM."""
 
 PMEM_DRIVERS = ("nd_pmem",)
-"""The kernel's own that init loads when it wants them."""
+"""Drivers of the kernel that init loads on demand."""
 
 
 def pmem_word(size_bytes: int) -> str:
-    """The kernel's word that makes it."""
+    """Return the kernel parameter that reserves this much memory for it."""
     return f"memmap={size_bytes:#x}!{PMEM_START_BYTES:#x}"

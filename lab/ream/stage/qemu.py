@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The machine a guest runs on, and QEMU's command line for it. Plans only; nothing runs here."""
+"""The machine of a guest, and QEMU's command line for it. Nothing is run here."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -19,7 +19,7 @@ Accel = Literal["kvm", "tcg"]
 VERSION_S = 20.0
 
 PORT_NAME = "ream"
-"""Of the virtio port that carries results; guest/init.c looks for it."""
+"""Name of the virtio port that carries results; guest/init.c looks for it."""
 
 TCG_CPU = "Nehalem-v1,pdpe1gb=on"
 """A versioned model, so that instruction counts are the same everywhere. It has neither ERMS nor
@@ -30,17 +30,17 @@ that TCG lacks, has 40 bits of physical address, and reports L2 and L3 sizes as 
 
 @dataclass(frozen=True)
 class Board:
-    """How QEMU makes a machine of an architecture."""
+    """QEMU's settings for a machine of an architecture."""
 
     program: str
     machine: str
-    """QEMU's word for it."""
+    """The value of QEMU's -machine."""
     console: str
-    """The kernel's word for its serial line."""
+    """The kernel's name of its serial console."""
     cpu: str
-    """What is emulated unless another one is asked for."""
+    """The CPU model that is emulated by default."""
     most_cpus: int
-    """What its interrupt controller can tell apart."""
+    """The most CPUs that its interrupt controller supports."""
 
 
 BOARDS: Mapping[str, Board] = MappingProxyType(
@@ -52,12 +52,13 @@ BOARDS: Mapping[str, Board] = MappingProxyType(
 QEMU = BOARDS[X86_64.name].program
 
 HOST_CPU = "host"
-"""The host's own CPU, as KVM hands it on."""
+"""The value of -cpu for the host's CPU under KVM."""
 
 LOCAL_DISTANCE = 10
 REMOTE_DISTANCE = 20
 LONGEST_DISTANCE = 254
-"""Of the ACPI SLIT: to itself, to another node unless told otherwise, and short of unreachable."""
+"""Distances in the ACPI SLIT: of a node to itself, the default to another node, and the largest
+that does not mean unreachable (255)."""
 
 SMALLEST_GUEST = 256 << 20
 """Bytes that a kernel and an initramfs with ndctl need to boot."""
@@ -82,10 +83,10 @@ class GuestNode:
 
 @dataclass(frozen=True)
 class GuestMachine:
-    """What the guest has. Raises BadUsage naming the option whose value cannot be.
+    """The hardware of a guest. Raises BadUsage naming the option with an invalid value.
 
-    distances: (from node, to node, SLIT distance); pairs not named are 20 apart, and the way
-    back is as long unless named. options: more words for QEMU, last, so that they win.
+    distances: (from node, to node, SLIT distance). Other pairs have a distance of 20, and the
+    reverse distance is the same unless given. options: more QEMU options, last so that they win.
     """
 
     accel: Accel
@@ -96,7 +97,7 @@ class GuestMachine:
     distances: tuple[tuple[int, int, int], ...] = ()
     options: tuple[str, ...] = field(default=())
     cpu: str | None = None
-    """Words for -cpu; None: the host's under KVM, else the board's."""
+    """The value of -cpu; None: the host's CPU under KVM, else the board's."""
     arch: str = X86_64.name
 
     @property
@@ -129,7 +130,7 @@ class GuestMachine:
             return
         for node in self.nodes:
             if node.memory_bytes < 0 or node.memory_bytes % (2 * MIB):
-                # Guest memory is read in blocks of 2 MiB; none may lie in two nodes.
+                # Guest memory is read in blocks of 2 MiB, and no block may span two nodes.
                 raise BadUsage(f"--numa {node.memory_bytes}: not a multiple of 2 MiB")
         total = sum(node.memory_bytes for node in self.nodes)
         if total != self.memory_bytes:
@@ -166,7 +167,7 @@ class GuestMachine:
 
 
 def parse_node(text: str) -> GuestNode:
-    """`--numa` as virtme-ng has it: "2G,cpus=0-1,cpus=4"; "0" has no memory, no cpus no CPU.
+    """Parse `--numa` in virtme-ng's format: "2G,cpus=0-1,cpus=4". "0" is a node without memory.
 
     Raises BadUsage naming the text.
     """
@@ -177,7 +178,7 @@ def parse_node(text: str) -> GuestNode:
         if key != "cpus" or not _CPU_RANGE.fullmatch(value):
             raise BadUsage(f"--numa {text}: {word!r} is not cpus=FIRST or cpus=FIRST-LAST")
         cpus.append(value)
-    # 0 is no size of anything to measure, but it is one of a node.
+    # 0 is no valid size elsewhere, but a node may have no memory.
     memory_bytes = 0 if re.fullmatch(r"0+[KMGT]?", size, re.IGNORECASE) else _size(text, size)
     node = GuestNode(memory_bytes, ",".join(cpus))
     node.cpu_ranges()
@@ -185,7 +186,7 @@ def parse_node(text: str) -> GuestNode:
 
 
 def parse_distance(text: str) -> tuple[int, int, int]:
-    """`--numa-distance` as virtme-ng has it: "0,1=20". Raises BadUsage naming the text."""
+    """Parse `--numa-distance` in virtme-ng's format: "0,1=20". Raises BadUsage naming the text."""
     match = _DISTANCE.fullmatch(text)
     if match is None:
         raise BadUsage(f"--numa-distance {text}: not FROM,TO=DISTANCE, as in 0,1=20")
@@ -210,7 +211,7 @@ def _cpu_range(word: str) -> range:
 
 
 def qemu_version(arch: str = X86_64.name) -> str:
-    """QEMU's own words for its version; raises CannotRunHere if it is not installed."""
+    """Return the version that QEMU prints; raises CannotRunHere if it is not installed."""
     program = BOARDS[arch].program
     require(program)
     said = run(Command((program, "--version"), Path("/"), VERSION_S)).splitlines()[0]
@@ -229,14 +230,14 @@ def qemu_command(
     gdb: Path | None = None,
     more: Sequence[str] = (),
 ) -> tuple[str, ...]:
-    """QEMU's words for one boot; shlex.join() of them is a line to paste into a shell.
+    """Return QEMU's command line for one boot; shlex.join() of it can be pasted into a shell.
 
-    append: kernel words, after ours, so that they win. init: what PID 1 is told.
-    port, qmp: unix sockets that somebody must listen on, or QEMU does not start: a guest then
-    finds its reader there, and no byte is ever sent to nobody. None: the guest is a person's,
-    and so is Ctrl-C; Ctrl-A X ends it. gdb: one more, for a debugger: the guest then stands, and
-    does not begin before that lets it. more: words of ours, before the machine's own.
-    The guest's console is QEMU's standard output. Raises BadUsage if a word holds a space.
+    append: kernel parameters, last so that they win. init: arguments of PID 1.
+    port, qmp: unix sockets on which the caller must listen before QEMU starts, so that no output
+    is lost. None: the guest is interactive and gets Ctrl-C; Ctrl-A X ends it. gdb: a socket for a
+    debugger; the guest is then stopped until the debugger lets it run. more: ream's own options,
+    before those of the machine.
+    The guest's console is QEMU's standard output. Raises BadUsage if an argument has a space.
     """
     return (
         *(
@@ -277,7 +278,7 @@ def _debugger(gdb: Path) -> Iterable[str]:
 
 
 def kernel_command_line(machine: GuestMachine, append: Sequence[str], init: Sequence[str]) -> str:
-    """The kernel's words, then those of PID 1. Raises BadUsage if one of them holds a space."""
+    """Return kernel parameters, then arguments of PID 1. Raises BadUsage if one has a space."""
     words = [
         f"console={machine.board.console}",
         "ignore_loglevel",
@@ -286,7 +287,7 @@ def kernel_command_line(machine: GuestMachine, append: Sequence[str], init: Sequ
         "oops=panic",
     ]
     if machine.icount:
-        words += ["nokaslr", "random.trust_cpu=off"]  # two boots are to be the same
+        words += ["nokaslr", "random.trust_cpu=off"]  # so that boots are reproducible
     words += append
     if init:
         words += ["--", *init]
@@ -300,8 +301,8 @@ def _processor(machine: GuestMachine) -> Iterable[str]:
     if machine.accel == "kvm":
         yield from ("-accel", "kvm", "-cpu", machine.cpu or HOST_CPU)
     else:
-        # With a thread for each CPU, one may run into the int3 of a static key that another one
-        # patches, and the guest dies of it: seen in one boot of ten. In turns, it cannot.
+        # With a thread for each CPU, a CPU may hit the int3 of a static key that another one
+        # patches, and the guest crashes, as in one boot of ten. A single thread avoids this.
         yield from ("-accel", "tcg,thread=single")
         yield from ("-cpu", machine.cpu or machine.board.cpu)
     yield from ("-smp", str(machine.cpus))
@@ -309,11 +310,11 @@ def _processor(machine: GuestMachine) -> Iterable[str]:
         # One instruction is one nanosecond, and an idle guest's clock jumps to its next timer.
         yield from ("-icount", "shift=0,sleep=off,align=off")
         yield from ("-rtc", "base=2026-01-01,clock=vm")
-        yield from ("-seed", "1")  # of the randomness that QEMU hands to the kernel
+        yield from ("-seed", "1")  # seed of the random numbers that QEMU gives the kernel
 
 
 def _memory(machine: GuestMachine) -> Iterable[str]:
-    """Memory is reserved, not committed: a guest takes from the host what it touches."""
+    """Yield memory options. The host allocates only memory that the guest touches."""
     yield from ("-m", f"{machine.memory_bytes // MIB}M")
     if not machine.nodes:
         yield from ("-machine", f"{machine.board.machine},memory-backend=ram")
@@ -336,7 +337,7 @@ def _backend(name: str, nr_bytes: int) -> tuple[str, str]:
 
 
 def _distances(machine: GuestMachine) -> Iterable[str]:
-    """Every pair both ways: QEMU takes a matrix that is whole."""
+    """Yield the distances of all pairs in both directions, since QEMU needs a full matrix."""
     given = {(source, target): distance for source, target, distance in machine.distances}
     nodes = range(len(machine.nodes))
     for source in nodes:
@@ -348,5 +349,5 @@ def _distances(machine: GuestMachine) -> Iterable[str]:
 
 
 def _escaped(path: Path) -> str:
-    """A path inside one of QEMU's option strings, where a comma ends the value."""
+    """Return a path for one of QEMU's option strings, in which commas are doubled."""
     return str(path).replace(",", ",,")

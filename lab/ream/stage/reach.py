@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Which functions of the kernel each row executes, and what a series changes of them.
+"""Finds the kernel functions that each row executes, and those that a series changes.
 
-A series that changes no function that a row executes has nothing to be measured. Functions are
-known by a launch of one kernel with a breakpoint at each one's entry; native/host/reach.c.
+If a series changes no function that a row executes, there is nothing to measure. Functions are
+found by a launch of one kernel with a breakpoint at the entry of each (native/host/reach.c).
 """
 
 import json
@@ -19,26 +19,26 @@ from ream.stage.link import Program
 from ream.stage.native import FIRST_SAMPLE_S, LEAST_SAMPLE_S, runner_argv
 
 NUMBER = 1_000_000
-"""Of a launch that is none of the run's: more than a run may have."""
+"""Number of the launch that finds entered functions: larger than any number in a run."""
 DEADLINE_S = 600.0
 NM_DEADLINE_S = 60.0
 MOST_NAMED = 4
 COLD = ".cold"
-"""What the compiler moved out of a function: it is entered in the middle, too."""
+"""Suffix of code that the compiler split off a function. It is entered in the middle, too."""
 
 Entered = Mapping[str, frozenset[str]]
-"""By row, the functions that it enters."""
+"""The functions that are entered, by row."""
 
 
 @dataclass(frozen=True)
 class Changes:
-    """What the objects of one variant have that those of its tree have not."""
+    """Differences between the objects of a variant and those of its tree."""
 
     by_object: Mapping[str, ObjectDifference]
     nr_objects: int
 
     def functions(self) -> tuple[str, ...]:
-        """Functions of the tree that are others, or gone."""
+        """Return functions of the tree that are changed or removed."""
         found = (
             name.removesuffix(COLD)
             for its in self.by_object.values()
@@ -51,14 +51,17 @@ class Changes:
         return any(its.data for its in self.by_object.values())
 
     def reaching(self, reached: Entered) -> tuple[str, ...]:
-        """The rows that execute any of it; all, where data differ: who reads them is not known."""
+        """Return the rows that execute a changed function.
+
+        If data differ, return all rows: which functions read the data is not known.
+        """
         if self.has_data:
             return tuple(reached)
         own = set(self.functions())
         return tuple(row for row, functions in reached.items() if own & functions)
 
     def pointless(self, reached: Entered, tree: str) -> str | None:
-        """Why there is nothing to measure; None if there is."""
+        """Return why there is nothing to measure; None if there is something."""
         if not any(self.by_object.values()):
             return f"the same object code as {tree} in all {self.nr_objects} objects"
         if self.reaching(reached):
@@ -72,7 +75,7 @@ class Changes:
 
 
 def changes(bench: Bench, name: str, tree: str) -> Changes:
-    """What variant `name` differs from variant `tree` by, object by object."""
+    """Compare variant `name` with variant `tree`, object by object."""
     its, theirs = (
         {str(path.relative_to(bench.roots[one])): path for path in bench.kernels[one].objects}
         for one in (name, tree)
@@ -90,11 +93,12 @@ def changes(bench: Bench, name: str, tree: str) -> Changes:
 def entered(
     bench: Bench, name: str, planned: tuple[Path, Sequence[int]], *, cpus: int = 0
 ) -> Entered:
-    """By row, which functions one round of it enters in a variant's kernel; raises ReamError.
+    """Return the functions that a round of each row enters in a variant's kernel.
 
-    planned: the plan file and its descriptors. cpus: of the machine that the kernel sees.
+    planned: the plan file and its descriptors. cpus: CPUs that the kernel sees.
+    Raises ReamError if the launch fails.
     """
-    # The plan is of one kernel, whatever kinds the others are of.
+    # The plan is for one kernel, whatever kinds the others have.
     program = replace(bench, tree_of={}).link(Launch(NUMBER, 1, 0, (name,)))
     entries = _entries(bench, name, program)
     listing = program.path.parent / "functions.txt"
@@ -113,9 +117,9 @@ def entered(
 
 
 def _entries(bench: Bench, name: str, program: Program) -> list[tuple[int, str]]:
-    """Where each function of a kernel's own objects begins in a program, ascending.
+    """Return the addresses, ascending, and names of a kernel's own functions in a program.
 
-    A name that the program around it has, too, is left out: those of its own must not stop.
+    A name that the program around it also has is left out, since its own function must not stop.
     """
     kernel, root = bench.kernels[name], bench.roots[name]
     own = (path for path in kernel.objects if not path.relative_to(root).is_relative_to(HOME))
@@ -130,7 +134,7 @@ def _entries(bench: Bench, name: str, program: Program) -> list[tuple[int, str]]
 
 
 def _functions(objects: Iterable[Path]) -> set[str]:
-    """The names of what is defined in them, code or not."""
+    """Return the names of all symbols that objects define, code or not."""
     listings = (
         run(Command(("nm", "--defined-only", str(path)), path.parent, NM_DEADLINE_S))
         for path in objects

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The plan that a runner reads: a line of words `key=value` for each row (native/host/plan.c).
+"""Writes the plan that a runner reads: a line of `key=value` words per row (native/host/plan.c).
 
-Which words there are is written once, in the `row.def` of an experiment's folder: the runner's
-structure and its table of fields are made of that file, and every line is checked against it.
+The fields are defined once, in `row.def` of an experiment's folder. The runner's structure and its
+table of fields are made from that file, and every line is checked against it.
 """
 
 import os
@@ -20,10 +20,10 @@ from numpy.typing import NDArray
 from ream.errors import ReamError
 
 Value = str | int | Path | None | Iterable[int | Path | None]
-"""Of a field: text, a number, a file or that there is none; several of them, of some kinds."""
+"""The value of a field: text, a number, a file or None; some kinds of fields take several."""
 
 NONE = "-"
-"""Instead of the path of a file that there is none of."""
+"""Value for a missing file."""
 
 _FIELD = re.compile(r"^(?:ROW|REQUEST)\((\w+), (\w+)", re.MULTILINE)
 _MAY_BE_LEFT_OUT = {"IMAGE_OR_NONE"}
@@ -39,7 +39,7 @@ _TYPES: Mapping[str, tuple[type, ...]] = MappingProxyType(
 
 
 class Memory:
-    """Files without a name, which runners open by descriptor: nothing is left on any death."""
+    """Unnamed files, which runners open by descriptor. None is left behind if a process dies."""
 
     def __init__(self, stack: ExitStack) -> None:
         self._stack = stack
@@ -47,34 +47,34 @@ class Memory:
         self.descriptors: list[int] = []
 
     def file(self, name: str) -> tuple[int, Path]:
-        """An empty file; its descriptor, and the path by which a runner that has it opens it."""
+        """Make an empty file; return its descriptor and the path by which a runner opens it."""
         descriptor = os.memfd_create(name)
         self._stack.callback(os.close, descriptor)
         self.descriptors.append(descriptor)
         return descriptor, Path(f"/proc/self/fd/{descriptor}")
 
     def write(self, name: str, chunks: Iterable[bytes | memoryview]) -> Path | None:
-        """A file of these bytes; None if there are none."""
+        """Make a file of these bytes; None if there are none."""
         descriptor, path = self.file(name)
         with os.fdopen(descriptor, "wb", closefd=False) as to:
             return path if sum(to.write(chunk) for chunk in chunks) else None
 
     def array(self, array: NDArray[Any] | None) -> Path | None:
-        """An array as a file, once, however many rows need it; None if it is empty."""
+        """Make a file of an array, once for all rows that use it; None if it is empty."""
         if array is None or not array.size:
             return None
         if id(array) not in self._arrays:
             octets = np.ascontiguousarray(array).view(np.uint8).reshape(-1).data
             path = self.write("array", (octets,))
             assert path is not None
-            # The array is kept, so that no other gets its id.
+            # A reference is kept so that no other array gets this id.
             self._arrays[id(array)] = (array, path)
         return self._arrays[id(array)][1]
 
 
 @cache
 def _fields(definition: Path) -> Mapping[str, str]:
-    """The kinds of all fields, by name."""
+    """Return the kinds of all fields, by name."""
     return {name: kind for kind, name in _FIELD.findall(definition.read_text(encoding="ascii"))}
 
 
@@ -85,7 +85,7 @@ def _text(value: object) -> str:
 
 
 def line(definition: Path, words: Mapping[str, Value]) -> str:
-    """A line of a plan. Raises ReamError, with the field's name, for words that are not of one."""
+    """Return a line of a plan. Raises ReamError, with the field's name, for invalid words."""
     fields = _fields(definition)
     needed = {name for name, kind in fields.items() if kind not in _MAY_BE_LEFT_OUT}
     faults = [f"no value for {name}" for name in sorted(needed - words.keys())]
@@ -110,9 +110,9 @@ def line(definition: Path, words: Mapping[str, Value]) -> str:
 def plan_of_trees(
     plans: Iterable[AbstractContextManager[tuple[Path, tuple[int, ...]]]], work: Path
 ) -> Iterator[tuple[Path, tuple[int, ...]]]:
-    """One plan of those of several trees, whose rows are the same: each row of every tree in turn.
+    """Merge the plans of several trees into one, which has each row of every tree in turn.
 
-    Raises ReamError if they are not the same.
+    Raises ReamError if their rows differ.
     """
     with ExitStack() as stack:
         entered = [stack.enter_context(one) for one in plans]
@@ -131,10 +131,10 @@ def plan_of_trees(
 def plan_file(
     definition: Path, work: Path, rows: Callable[[Memory], Iterable[Mapping[str, Value]]]
 ) -> Iterator[tuple[Path, tuple[int, ...]]]:
-    """The plan of some rows, and the descriptors of all files it names, for as long as the block.
+    """Yield the plan of some rows and the descriptors of its files, which exist within the block.
 
-    definition: the experiment's row.def. rows: the words of each row, whose files lie in the
-    memory that it is given.
+    definition: the experiment's row.def. rows: returns the words of each row, and makes files in
+    the memory that it is given.
     """
     with ExitStack() as stack:
         memory = Memory(stack)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The kernel's own tests, run in a guest: what is run, what the console says, what it means.
+"""Runs the kernel's own tests in a guest, and reads the results from the console.
 
-What is run, and which tests may be skipped, is fixed beforehand in a file of kernel/selftests.
-The same tests are run on the base and on a series; the series has to give the same results.
+A file of kernel/selftests lists the tests to run, and those that may be skipped. The same tests are
+run on the base and on a series, which must give the same results.
 """
 
 import re
@@ -28,17 +28,18 @@ SELFTESTS = CHECKOUT / "kernel" / "selftests"
 PASS, FAIL, SKIP = "pass", "fail", "skip"
 
 IN_GUEST = PurePosixPath("/selftests")
-"""kernel/selftests/run.c, under the name of each test; the programs themselves are in bin/."""
+"""Folder in the guest with kernel/selftests/run.c under the name of each test; programs are in
+bin/."""
 
 COMPILE_S = 120.0
 DEADLINE_S = 1800.0
 SILENCE_S = 300.0
-"""Under TCG, memcpy's own KUnit tests take the longest without a word."""
+"""Time limit without output. Under TCG, the KUnit tests of memcpy are silent for longest."""
 
 EXIT_SKIP = 4
-"""KSFT_SKIP in tools/testing/selftests/kselftest.h: a program none of whose tests could run."""
+"""KSFT_SKIP of tools/testing/selftests/kselftest.h, for a program whose tests could not run."""
 
-# As tools/testing/selftests/mm/Makefile has them. Static: the guest has no libraries.
+# From tools/testing/selftests/mm/Makefile; static, because the guest has no libraries.
 _FLAGS = ("-Wall", "-O2", "-static", "-D_GNU_SOURCE=", "-U_FORTIFY_SOURCE")
 _LIBRARIES = ("-lrt", "-lpthread", "-lm")
 
@@ -46,21 +47,21 @@ _SHARED: Mapping[str, tuple[str, ...]] = {
     "*/selftests/mm/*": ("vm_util.c", "thp_settings.c"),
     "*/selftests/mm/uffd-*": ("uffd-common.c",),
 }
-"""Sources that programs are compiled with, beside theirs; from the same Makefile."""
+"""Additional sources of programs, from the same Makefile."""
 
 _REPAIRS: Mapping[str, tuple[str, ...]] = {
     "*/selftests/mm/ksm_functional_tests": (str(SELFTESTS / "ksm_exec.c"), "-Wl,--wrap=execv"),
     "*/selftests/mm/migration": ("-I", str(SELFTESTS / "numa"), str(SELFTESTS / "numa/numa.c")),
     "*/selftests/mm/protection_keys": ("-mxsave",),
 }
-"""What programs are compiled with because they are wrong, or not to be had, without; the reason is
-in the source, or in the kernel's Makefile."""
+"""Options that programs need to compile or to be correct; the reason is in their source, or in the
+kernel's Makefile."""
 
 _HARNESS = "tools/testing/selftests/kselftest.h"
-"""Before all else: khugepaged.c of 6.12.117 uses it and includes it nowhere."""
+"""Header that is included first, as khugepaged.c of 6.12.117 uses it without including it."""
 
 _LOCAL_CONFIG = "local_config.h"
-"""Empty, and so without liburing, whether or not this machine has it."""
+"""A header that is left empty, so that programs do not use liburing even if it is installed."""
 
 
 # --- What is run -----------------------------------------------------------------------
@@ -73,9 +74,9 @@ class Selftests:
     modules: tuple[str, ...]
     """Kernel modules, loaded before the programs; a KUnit module runs its tests then."""
     programs: tuple[str, ...]
-    """Without the suffix of their source; below the kernel tree, unless absolute."""
+    """Paths of programs without the suffix of their source; below the kernel tree, or absolute."""
     words: tuple[str, ...]
-    """What the tests need of the kernel's command line."""
+    """Kernel parameters that the tests need."""
     skips: Mapping[str, str]
     """Patterns of names of tests that may be skipped, and why."""
     added: Mapping[str, str]
@@ -83,18 +84,18 @@ class Selftests:
     swap: str | None = None
     """The guest's block device that is used for swap."""
     files: tuple[str, ...] = ()
-    """Paths that have to be in the guest; what they contain does not matter, but something."""
+    """Paths of files that must exist in the guest and not be empty."""
     unsteady: Mapping[str, str] = field(default_factory=dict)
-    """Patterns of names of tests whose result says nothing in an emulated guest, and why."""
+    """Patterns of names of tests whose result is not reliable in an emulated guest, and why."""
 
     @property
     def names(self) -> tuple[str, ...]:
-        """In the order in which they run."""
+        """Names of tests in the order in which they run."""
         return (*self.modules, *(PurePosixPath(program).name for program in self.programs))
 
     @property
     def paths(self) -> tuple[str, ...]:
-        """The same, as the guest is told."""
+        """Paths of the tests in the guest, in the same order."""
         return tuple(str(IN_GUEST / name) for name in self.names)
 
 
@@ -135,7 +136,7 @@ def read_selftests(file: Path) -> Selftests:
 
 
 def _entries(text: str) -> list[tuple[int, str]]:
-    """Entries with the line each begins at, continuation lines joined."""
+    """Return entries with the line at which each begins, with continuation lines joined."""
     found: list[tuple[int, str]] = []
     for number, line in enumerate(text.splitlines(), start=1):
         if not line.strip() or line.startswith("#"):
@@ -151,8 +152,8 @@ def _entries(text: str) -> list[tuple[int, str]]:
 def build_selftests(tree: Path, selftests: Selftests, work: Path) -> dict[str, Path]:
     """Compile the programs from a variant's tree; return what goes into the initramfs.
 
-    Keys are paths in the guest. Modules are not among them: they are the kernel's, and go to
-    /modules. Raises ReamError with the compiler's first error if a program does not compile.
+    Keys are paths in the guest. Modules are not included: they belong to the kernel and are put
+    into /modules. Raises ReamError with the compiler's first error if a program does not compile.
     """
     runner = work / "run-selftest"
     gcc = arch_built(tree / BUILD).tool("gcc")
@@ -175,7 +176,7 @@ def build_selftests(tree: Path, selftests: Selftests, work: Path) -> dict[str, P
 
 
 def _brought(work: Path) -> Path:
-    """A folder with the programs that the series selftests adds to kernels that lack them."""
+    """Return a folder with programs that the series `selftests` adds to kernels that lack them."""
     to = work / "brought"
     if not to.exists():
         to.mkdir()
@@ -188,7 +189,7 @@ def _of(program: str, table: Mapping[str, tuple[str, ...]]) -> list[str]:
 
 
 def shared_sources(tree: Path, program: str) -> tuple[str, ...]:
-    """What else a program is compiled from, if it is one of the kernel's."""
+    """Return the additional sources of a program of the kernel's."""
     folder = (tree / program).parent
     return tuple(str(folder / name) for name in _of(program, _SHARED))
 
@@ -208,22 +209,22 @@ def _compile(
 
 # --- What the console says -------------------------------------------------------------
 
-# What init writes may still be in the console's queue when the kernel writes: its messages
-# are whole lines, whatever stands before them, and init's are said on the port as well.
+# Output of init may still be queued when the kernel writes, so a message of the kernel may follow
+# other text in a line. It is always whole. Messages of init are also sent on the port.
 _MESSAGE = re.compile(r".*?\[ *\d+\.\d{6}\](?:\[ *[TC]\d+\])? (?P<indent> *)(?P<text>.*)")
 _PLAN = re.compile(r"1\.\.(\d+)(?:\s*#.*)?")
 _SUBTEST = re.compile(r"# Subtest: (.+)")
 _PROGRAM = re.compile(r"# Program: (\S+)")
-"""kernel/selftests/run.c begins each program with it."""
+"""Line that kernel/selftests/run.c prints before each program."""
 _NOW = re.compile(r"# \[(?:RUN|INFO)\] (.+)")
-"""What the next results of a program of mm/ are about: cow says so, and mkdirty."""
+"""Line that names the subject of the next results of a program of mm/: of cow and mkdirty."""
 
 _COLOUR = re.compile(r"\x1b\[(\d*)m")
 _UFFD = re.compile(r"Testing (?P<name>.+?)\.\.\. .*?\b(?P<word>done|skipped|failed)\b.*")
 """uffd-unit-tests.c: uffd_test_start(), then _pass(), _skip() or _fail()."""
 _UFFD_WORDS = {"done": "pass", "skipped": "skip", "failed": "fail"}
 _KHUGEPAGED = re.compile(r"Run test: (.+)")
-"""khugepaged.c: TEST(). What comes of it is told by colours."""
+"""Line of TEST() in khugepaged.c, which shows results in colours."""
 _RED, _YELLOW = "31", "33"
 _RESULT = re.compile(
     r"(?P<not>not )?ok (?P<number>\d+)(?: -)?(?: (?P<name>[^#]*?))?\s*"
@@ -233,7 +234,7 @@ _RESULT = re.compile(
 
 @dataclass
 class _Plan:
-    """So many results are to come, and so many have."""
+    """Numbers of planned results and of those that were read."""
 
     indent: int
     nr_planned: int
@@ -244,16 +245,16 @@ class _Plan:
 
 @dataclass
 class _Parser:
-    """What is neither plan nor result is passed over: a console has everything between."""
+    """Parses the console. Lines that are neither plan nor result are ignored."""
 
     found: dict[str, str] = field(default_factory=dict)
     open: list[_Plan] = field(default_factory=list)
     subtest: str | None = None
     program: str | None = None
-    """The one that runs, until its plan."""
+    """The running program, until its plan."""
     now: str | None = None
     without_plan: str | None = None
-    """The test that runs, of a program that has no plan but only words."""
+    """The running test of a program that prints no plan, only text."""
 
     def message(self, indent: int, text: str) -> None:
         if program := _PROGRAM.fullmatch(text):
@@ -272,14 +273,14 @@ class _Parser:
             self._close(indent + 1)
             self._result(indent, result)
         elif text.startswith("Bail out!"):
-            # cow's last word if a test failed, all of which have given their results then.
+            # cow ends with this if a test failed, when all tests have given their results.
             if not self.open or any(plan.nr_seen < plan.nr_planned for plan in self.open):
                 raise ReamError(f"the tests gave up: {text}")
         elif self.program:
             self._words(self.program, text)
 
     def _words(self, program: str, text: str) -> None:
-        """A line of a program that has no plan, or not yet."""
+        """Parse a line of a program that has no plan, or not yet."""
         plain = _COLOUR.sub("", text)
         if test := _KHUGEPAGED.fullmatch(plain):
             self.without_plan = f"{program}.{test[1]}"
@@ -294,7 +295,7 @@ class _Parser:
             self._keep(f"{program}.{test['name']}", _UFFD_WORDS[test["word"]])
 
     def _close(self, indent: int) -> None:
-        """Leave the plans that are indented so far or farther; they have to be at their end."""
+        """Close plans with this indentation or more; they must be complete."""
         while self.open and self.open[-1].indent >= indent:
             plan = self.open.pop()
             if plan.nr_seen != plan.nr_planned:
@@ -317,7 +318,7 @@ class _Parser:
                 f" of {plan.nr_planned}"
             )
         if plan.of_program and name in self.found:
-            name += f" ({result['number']})"  # they say more in other lines
+            name += f" ({result['number']})"  # details are in other lines
         self._keep(name, _meaning(result))
 
     def _keep(self, name: str, meaning: str) -> None:
@@ -337,11 +338,11 @@ def _meaning(result: re.Match[str]) -> str:
 
 
 def results(console: Iterable[str]) -> dict[str, str]:
-    """Every test's result, pass, fail or skip, by its name; a suite's name comes before a dot.
+    """Return every test's result by name: pass, fail or skip. A suite's name comes before a dot.
 
-    console: lines of a boot. Only the kernel's messages are read, which have their time before
-    them; kernel/selftests/run.c makes every line of a program one.
-    Raises ReamError if a plan does not come to its end, or a name has two results.
+    console: lines of a boot. Only kernel messages are read, which begin with their time;
+    kernel/selftests/run.c writes every line of a program as a kernel message.
+    Raises ReamError if a plan is not complete, or a name has two results.
     Source: Documentation/dev-tools/ktap.rst.
     """
     parser = _Parser()
@@ -367,10 +368,10 @@ def run_selftests(
 ) -> dict[str, str]:
     """Boot a kernel, run the tests of a list, and return every test's result.
 
-    The machine must have memory up to 5 GiB: the list's words take some above 4 GiB.
-    work: for what is built and for sockets. log: receives the console. overlook: a pattern of
-    splats that do not fail the boot; the caller judges them by the log.
-    Raises ReamError if the kernel complains, or a program ends without saying how its tests went.
+    The machine must have memory up to 5 GiB, since kernel parameters of a list reserve some above
+    4 GiB. work: a directory for builds and sockets. log: receives the console. overlook: a pattern
+    of splats that do not fail the boot; the caller checks them in the log.
+    Raises ReamError if the kernel complains, or a program ends without results of its tests.
     """
     missing = [name for name in selftests.modules if name not in image.modules]
     if missing:
@@ -415,7 +416,7 @@ def run_selftests(
 
 
 def _exits(guest: Guest) -> dict[str, int]:
-    """The exit status of each program, as the guest tells it."""
+    """Return the exit status of each program, as the guest reports it."""
     told = (message.get("test") for message in guest.messages())
     return {test["name"]: test["exit"] for test in told if test}
 
@@ -423,7 +424,7 @@ def _exits(guest: Guest) -> dict[str, int]:
 def _wholes(
     selftests: Selftests, exits: Mapping[str, int], found: Mapping[str, str]
 ) -> dict[str, str]:
-    """Results of programs whose tests have none: such a one ended well, or was skipped."""
+    """Return results of programs without results of single tests, by their exit status."""
     names = [PurePosixPath(program).name for program in selftests.programs]
     return {
         name: SKIP if exits[str(IN_GUEST / name)] == EXIT_SKIP else PASS
@@ -433,7 +434,7 @@ def _wholes(
 
 
 def _told(path: str, found: Mapping[str, str]) -> bool:
-    """A program that says which of its tests failed has said enough."""
+    """Whether a program reported which of its tests failed."""
     tests = f"{PurePosixPath(path).name}."
     return any(name.startswith(tests) and result == FAIL for name, result in found.items())
 
@@ -444,10 +445,10 @@ def _told(path: str, found: Mapping[str, str]) -> bool:
 def differences(
     base: Mapping[str, str], series: Mapping[str, str], selftests: Selftests
 ) -> tuple[str, ...]:
-    """What speaks against a series, one line each: nothing if it does as the base does.
+    """Return a line for each fault of a series; empty if its results are those of the base.
 
-    A test that fails, on whichever of the two, speaks against it; so does one that only one of
-    the two has, or that is skipped without the list giving a reason.
+    Faults are a test that fails on either of the two, a test that only one of them has, and a test
+    that is skipped without a reason in the list.
     """
     base, series = (
         {name: found[name] for name in found if not listed(name, selftests.unsteady)}
@@ -480,5 +481,5 @@ def differences(
 
 
 def listed(name: str, patterns: Iterable[str]) -> bool:
-    """Whether one of a list's patterns names a test."""
+    """Whether one of a list's patterns matches the name of a test."""
     return any(fnmatchcase(name, pattern) for pattern in patterns)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Finds out whether a hypervisor shadows this machine's page tables, as PVM and Xen PV do.
 
-The CPU then walks tables of the hypervisor, which copies each entry of ours when it is first used
-or flushed. Live times of whatever writes page tables contain that work.
+The CPU then walks tables of the hypervisor, which copies each of the kernel's entries when it is
+first used or flushed. Live times of operations that write page tables include that work.
 """
 
 import mmap
@@ -11,13 +11,13 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 PAGES = 8192
-"""More than a TLB has entries for, so the second touch of each page misses it, too."""
+"""More pages than a TLB has entries, so the second touch of each page also misses the TLB."""
 ATTEMPTS = 3
 POPULATE_WRITE = 23
 """MADV_POPULATE_WRITE of include/uapi/asm-generic/mman-common.h, since Linux 5.14."""
 SHADOWED = 8.0
-"""Times as long as the second touch the first one takes where entries are copied: a fault of the
-hypervisor, at least a microsecond, against a walk that misses the caches, at most 0.1."""
+"""Least ratio of the first touch to the second if entries are copied. A fault of the hypervisor
+takes at least 1 µs; a walk that misses the caches takes at most 0.1 µs."""
 
 GUEST_TYPE = "sys/hypervisor/guest_type"
 
@@ -25,9 +25,10 @@ GUEST_TYPE = "sys/hypervisor/guest_type"
 def why_shadowed(
     root: Path = Path("/"), first_touch: Callable[[], float | None] | None = None
 ) -> str | None:
-    """What shows that page tables are shadowed; None if nothing does.
+    """Return what shows that page tables are shadowed; None if nothing does.
 
-    root: the file system to look into. first_touch: measures it; unless given, here.
+    root: the root of the file system to read. first_touch: measures the ratio; None: on this
+    machine.
     """
     try:
         guest_type = (root / GUEST_TYPE).read_text(encoding="ascii").strip()
@@ -42,7 +43,7 @@ def why_shadowed(
 
 
 def shadowed_warnings() -> tuple[str, ...]:
-    """What a run says of live times of page tables: nothing where the CPU walks our own."""
+    """Return a run's warnings on live times of page tables; empty if they are not shadowed."""
     why = why_shadowed()
     if why is None:
         return ()
@@ -54,9 +55,9 @@ def shadowed_warnings() -> tuple[str, ...]:
 
 
 def first_touch_ratio() -> float | None:
-    """Time of the first touch of mapped pages over that of the second, the least of all attempts.
+    """Return the time of the first touch of mapped pages over the second's, the least of several.
 
-    None where the kernel cannot map pages before they are touched.
+    None if the kernel cannot map pages before they are touched.
     """
     found = list(_ratios())
     return min(found) if found else None

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What the native stage asks of an experiment whose rows are programs, in its module `steps`."""
+"""What an experiment provides for the native stage if its rows are programs, in module `steps`."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -17,11 +17,11 @@ class Steps(Generic[R]):
     """How rows become programs, which a computer in a process runs (ream.stage.computer)."""
 
     text_of: Callable[[R], str]
-    """The text of a row's program, of which one step is measured."""
+    """Returns the text of a row's program, of which one step is measured."""
     files: tuple[Path, ...]
-    """What the texts are made of."""
+    """Files from which the texts are made."""
 
 
 def steps_of(experiment: Experiment) -> Steps[RowBase] | None:
-    """How the rows of an experiment become programs; None if they do not."""
+    """Return how the rows of an experiment become programs; None if they do not."""
     return part(type(experiment), "steps", Steps)

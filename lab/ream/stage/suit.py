@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Which rows the CPUs of this machine can run, where rows differ in what works at once."""
+"""Selects rows by this machine's CPUs, for rows that differ in their parallel workers."""
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -16,7 +16,7 @@ from ream.stage.native import Suited
 R = TypeVar("R", bound=RowBase)
 
 SHARED_CPUS = 2
-"""Most workers for each real CPU; with more, a time says more of the scheduler than of them."""
+"""The most workers per real CPU; with more, times depend on the scheduler above all."""
 
 
 _ANOTHER: ContextVar[int | None] = ContextVar("another", default=None)
@@ -24,7 +24,7 @@ _ANOTHER: ContextVar[int | None] = ContextVar("another", default=None)
 
 @contextmanager
 def on_cpus(number: int) -> Iterator[None]:
-    """As long as the block, what is suited and planned is for a machine of so many CPUs."""
+    """Within the block, select and plan rows for a machine with this number of CPUs."""
     token = _ANOTHER.set(number)
     try:
         yield
@@ -33,14 +33,14 @@ def on_cpus(number: int) -> Iterator[None]:
 
 
 def nr_cpus() -> int:
-    """CPUs that this process, and so a runner, may use; or those of the machine that is meant."""
+    """Return the CPUs that this process, and so a runner, may use, or those set by on_cpus()."""
     return _ANOTHER.get() or len(os.sched_getaffinity(0))
 
 
 def nr_nodes(root: Path = Path("/")) -> int:
-    """Nodes that have a CPU which this process may use; 1 where the kernel names none.
+    """Return the number of nodes with a CPU that this process may use; 1 if the kernel names none.
 
-    Of another machine than this one it is 1, too: all of its CPUs count as one node.
+    For another machine, see on_cpus(), it is 1 as well: all of its CPUs count as one node.
     """
     if _ANOTHER.get():
         return 1
@@ -59,13 +59,13 @@ def suit_rows(
     needless: Mapping[str, str] = MappingProxyType({}),
     remarks: Mapping[str, tuple[str, ...]] = MappingProxyType({}),
 ) -> Suited:
-    """Which rows are run here, and what has to be said of what works at once in them.
+    """Select the rows that are run here, with remarks on their parallel workers.
 
-    workers: how many do in a row; what: the word for one, as "thread". most: of them in any row.
-    cpus: instead of nr_cpus(). needless: by name, why a row is not run though it could be.
-    remarks: by name, what else there is to say of a row. A row with more than SHARED_CPUS workers
-    for each CPU is not run; one whose workers share CPUs gets no verdict: what was published had
-    a CPU, or a channel, for each.
+    workers: returns the number of workers of a row; what: the word for one, as "thread". most: the
+    most workers of any row. cpus: replaces nr_cpus(). needless: why a row is not run although it
+    could be, by name. remarks: further remarks on a row, by name. A row with more than SHARED_CPUS
+    workers per CPU is not run. One whose workers share CPUs gets no verdict, since published values
+    are for a CPU, or a channel, per worker.
     """
     cpus = cpus or nr_cpus()
     skipped: dict[str, str] = {}

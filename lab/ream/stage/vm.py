@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""A guest of the vm stage: its kernel, its command, and what it says."""
+"""A guest of the vm stage: its kernel, its command line and its messages."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -25,7 +25,7 @@ class BootableKernel:
     image: Path
     initramfs: Path
     counter: KernelCounter | None = None
-    """What counts its functions in guests whose clock counts instructions; None: nothing does."""
+    """Counter of its functions in guests that count instructions; None: nothing is counted."""
 
 
 def boot_command(
@@ -38,10 +38,10 @@ def boot_command(
     debugged: bool = False,
     more: Sequence[str] = (),
 ) -> tuple[str, ...]:
-    """The QEMU command of one boot, its sockets in work.
+    """Return the QEMU command of one boot, with its sockets in work.
 
-    words: for PID 1. append: the user's words for the kernel. debugged: the guest stands until
-    a debugger lets it go. more: words for QEMU, before the user's.
+    words: arguments of PID 1. append: the user's kernel parameters. debugged: the guest is stopped
+    until a debugger lets it run. more: options of QEMU, before the user's.
     """
     return qemu_command(
         machine,
@@ -58,16 +58,16 @@ def boot_command(
 
 @dataclass(frozen=True)
 class Start:
-    """How one guest is started, whatever it is to do."""
+    """How one guest is started."""
 
     machine: GuestMachine
     kernel: BootableKernel
     log: Path
     """The file that receives the guest's console."""
     append: tuple[str, ...] = ()
-    """The user's words for the kernel."""
+    """The user's kernel parameters."""
     begun: Callable[[Guest], None] = lambda _guest: None
-    """A function that is given the guest as soon as there is one."""
+    """A function that is called with the guest as soon as it exists."""
 
     @contextmanager
     def guest(
@@ -81,7 +81,7 @@ class Start:
     ) -> Iterator[Guest]:
         """Boot once. Nothing of QEMU outlives the `with` block.
 
-        words: for PID 1. kernel_words: for the kernel, before the user's. Other arguments are
+        words: arguments of PID 1. kernel_words: kernel parameters before the user's. Others are
         those of boot_command() and boot_in_private(). Raises what boot_in_private() raises.
         """
         append = (*kernel_words, *self.append)
@@ -119,16 +119,16 @@ class Start:
         return self.log.with_suffix(".counts")
 
     def counted(self, window: int) -> Counted | None:
-        """What the kernel did in the sample that a program named so; None if nothing is counted.
+        """Return the counts of the sample that a program named; None if nothing is counted.
 
-        Raises ReamError if the plugin does not know it.
+        Raises ReamError if the plugin has no such sample.
         """
         counter = self._counter
         return None if counter is None else counter.counted(self._counts, window)
 
 
 def said_as(kind: type[Said], said: Any, name: str) -> Said:
-    """What a guest said, as a value of a kind; raises ReamError with every fault of it."""
+    """Validate a guest's message as a value of a kind; raises ReamError with all its faults."""
     try:
         return kind.model_validate(said)
     except ValidationError as cause:

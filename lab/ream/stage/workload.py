@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Programs in user space: compiled for this machine or a guest, and run on this machine."""
+"""Compiles user space programs for this machine or a guest, and runs them on this machine."""
 
 import signal
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ from ream.paths import MARKS, WORKLOADS
 
 @dataclass(frozen=True)
 class Workload:
-    """A program, and what it is compiled of."""
+    """A program and its sources."""
 
     name: str
     sources: tuple[Path, ...]
@@ -33,15 +33,15 @@ class Workload:
 
 FLAGS = ("-std=gnu11", "-O2", "-Wall", "-Wextra", "-Wshadow", "-Werror", "-static")
 HEADERS = (f"-I{WORKLOADS}", f"-I{MARKS.parent}")
-"""Where a program finds the headers that it shares."""
+"""Options for the folders of shared headers."""
 COMPILE_DEADLINE_S = 120.0
 
 EXIT_CANNOT_RUN = 3
 EXIT_NOT_VERIFIED = 5
-"""The workloads' own exit codes; workloads/program.h."""
+"""Exit codes of workloads, from workloads/program.h."""
 
 END_MARK = '{"end":{"ok":true'
-"""Begins the line that a workload prints last, if it came to its end."""
+"""Start of the line that a workload prints last if it is complete."""
 
 
 def compile_command(out: Path, *words: str, work: Path, arch: Arch | None) -> Command:
@@ -66,10 +66,10 @@ def build_workload(program: Workload, work: Path, arch: Arch | None = None) -> P
 
 
 def run_workload(argv: Sequence[str], work: Path, deadline_s: float) -> str:
-    """Run a workload to its end; return what it printed, which ends with its `end`.
+    """Run a workload to its end; return its output, which ends with its `end`.
 
-    Raises by its exit code, with its last words; ReamError if it outlives its deadline. It dies
-    with us even if we are killed, and so do its children: their parent's end is theirs.
+    Raises an error by its exit code, with its last output; ReamError if it exceeds its deadline. It
+    ends with this process even if that is killed, and so do its children.
     """
     command = Command(tuple(argv), work, deadline_s)
     code, out, said = finished(command, tied=True)
@@ -77,9 +77,9 @@ def run_workload(argv: Sequence[str], work: Path, deadline_s: float) -> str:
 
 
 def heard(name: str, code: int, out: str, said: str) -> str:
-    """What a workload printed, wherever it ran; said: on standard error.
+    """Return a workload's output, wherever it ran; said: its standard error.
 
-    Raises by its exit code, with its last words, unless it came to its end.
+    Raises an error by its exit code, with its last output, unless it is complete.
     """
     if code or not any(line.startswith(END_MARK) for line in out.splitlines()[-1:]):
         raise _failure(name, code, last_words(said))

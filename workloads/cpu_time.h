@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* How much of the CPUs an operation takes, whoever does it. */
+/* How much of the CPUs an operation takes, in this process or in others. */
 #ifndef REAM_CPU_TIME_H
 #define REAM_CPU_TIME_H
 
@@ -11,8 +11,8 @@
  * @of_all: Of all processes there are, kernel threads among them; else of this
  *	one, in the kernel and outside of it.
  *
- * Interrupts are whoever's they interrupt. A process that ends takes its time
- * with it, so the sum may fall.
+ * The time of an interrupt counts for the process that it interrupts. The time
+ * of a process that ends is no longer in the sum, which may fall.
  *
  * Return: nanoseconds; 0 if it is not known.
  */

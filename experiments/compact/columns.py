@@ -86,10 +86,10 @@ def _hog_per_s(sample: Sample, _: bool) -> float | None:
 
 
 def _without_copies(sample: Sample, counted: bool) -> float | None:
-    """None where copies are not known, or are said to take longer than all.
+    """The share of the copies; None if it is not known, or if copies would take longer than all.
 
-    A count has all copies in it, whoever copies. A time has not, where an engine copies meanwhile;
-    and where a hog has its share, a copy takes longer than it was found to.
+    A count includes all copies. A time does not include those that an engine makes meanwhile. With
+    a hog on the CPU, a copy takes longer than was measured without it.
     """
     beside = sample.beside
     migrated, page_copy = beside.get("pgmigrate_success"), beside.get("page_copy_ns")

@@ -45,10 +45,10 @@ class Whole:
     """What is asked of one node. The last three: one of so many pages cannot be moved; 0: none.
 
     model: of the engine whose channels copy; None: the CPU does. limits: whether plain copies are
-    measured, too. isolating: somebody isolates pageblocks of the zone as so many pages are
-    copied, and goes on. disabling: somebody disables the lists of CPUs then. leaving: a task exits
-    then, and leaves a page to whoever runs next. 0: nobody does. All are for rows with one huge
-    page, in which the CPU copies.
+    measured, too. isolating: another task isolates pageblocks of the zone after so many pages
+    have been copied, and goes on. disabling: it disables the per-CPU lists then. leaving: a task
+    exits then, and leaves a page to the next task on the CPU. 0: never. All three are for rows with
+    one huge page, in which the CPU copies.
     """
 
     name: str

@@ -181,10 +181,10 @@ def held_descriptors(
     *,
     early: Iterable[tuple[int, int]] = (),
 ) -> NDArray[np.uint8]:
-    """Reserved memory and holes, initialised before: plain pages that nobody may use.
+    """Reserved memory and holes, initialised before: plain pages that must not be allocated.
 
-    early: first frame and order of blocks among them that are free. They are on nobody's list
-    here: whoever takes one off a list it should leave alone changes it, and a count.
+    early: first frame and order of blocks among them that are free. They are on no list here: code
+    that wrongly takes one off a list changes it, and a count.
     Source: init_reserved_page(), reserve_bootmem_region() and init_unavailable_range(),
     mm/mm_init.c of 6.12.
     """

@@ -29,7 +29,7 @@ class MigrateRow(EngineRow):
     channels: that copy at once; 0 is the kernel's own copy, folio by folio, whatever the variant.
     engine: what has the channels in a variant with more than one kind of them; `published` always
     copies by dma. mapped: by single entries or by a PMD. mappings: address spaces that map every
-    folio. measure: move-and-read is as if whoever migrates reads all of it as soon as it is there;
+    folio. measure: move-and-read also reads all of the memory as soon as it has been moved;
     metadata copies nothing, so that the time is of all the rest. tlb_flush: measured stands for a
     flush of other CPUs as long as one takes here; none leaves it out. mode: MIGRATE_SYNC is what
     move_pages(2) asks for. pre_state: as in the fork experiment.

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Patches that look right and are wrong: each is caught before anything is timed.
 
-They were written by somebody who had not seen the oracle. What hosted code cannot show is named
-beside them with the reason, so that nobody takes silence about it for an answer.
+They were written without a look at the oracle. What hosted code cannot show is named beside them
+with the reason, so that silence about it is not taken for an answer.
 """
 
 import re

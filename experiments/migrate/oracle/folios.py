@@ -112,8 +112,8 @@ class Folio:
     called on it. nr_mappings: address spaces that map it, the first ones of all. aligned: its
     address is aligned to its size; else it follows the one before and may lie across two page
     tables.
-    fault: "locked" by somebody, "extra-ref" held by somebody, under "writeback", "no-target" to be
-    had, "poison:K" page K cannot be read, "freed" all references but the caller's are gone,
+    fault: "locked", "extra-ref" a further reference, under "writeback", "no-target" no memory for
+    one, "poison:K" page K cannot be read, "freed" all references but the caller's are gone,
     "partially-mapped" some ptes are None, and the folio waits for a split on its node's queue;
     "pinned" its exclusive pages may not be unmapped (FOLL_PIN).
     underused: it waits there although all of it is mapped, as a new huge page does.

@@ -48,7 +48,7 @@ UNCOUNTED = ("PRIVATE", "COHERENT")
 class Remapped:
     """A device, the node that its map is allocated of, and what was before the call.
 
-    device: no early pages; reserved_pages: of its skip_pages, such as belong to somebody else.
+    device: no early pages; reserved_pages: those of its skip_pages that belong to another owner.
     node_pfn, node_pages: the node's frames. calls_before: how often it was mapped and unmapped.
     ram: the address of frame 0 in the linear map.
     """

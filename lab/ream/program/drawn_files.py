@@ -48,6 +48,9 @@ class Files(Pool):
         self.put(process, self.scene.spaces[process].areas[name], SHARED | WRITABLE)
         if dice.randrange(4) == 0:
             self.fail()
+        if dice.randrange(2):  # a page that is not the first one of its folio
+            begin = dice.randrange(nr)
+            self.add("write", process, area=Range(name, begin, begin + 1))
         self.add("write", process, area=Range(name))
         self.add("madvise", process, area=Range(name), advice="pageout")
         for _ in range(2 + dice.randrange(4)):

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Who copies what is migrated. Modules are loaded when they are first needed. */
+/* Which module copies folios that are migrated. Modules are loaded on first use. */
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -7,8 +7,8 @@
 
 static const struct copier {
 	const char *name;
-	const char *needs;	/* a module, before its own */
-	const char *parts;	/* the parameter that says in how many */
+	const char *needs;	/* a module that must be loaded first */
+	const char *parts;	/* the parameter for the number of parts */
 } copiers[] = {
 	{ "dcbm", "swdma", "nr_dma_chan" },
 	{ "mtcopy", NULL, "nr_threads" },

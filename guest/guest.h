@@ -183,45 +183,45 @@ struct jobs {
  */
 bool run_jobs(const struct jobs *jobs);
 
-/* copier.c: who copies what is migrated */
+/* copier.c: which module copies the folios that are migrated */
 
 /*
- * Read the words adaptive= and reasons=, which copy_by() then heeds; without
- * the latter, @usual_reasons, and without these who copies chooses.
+ * Read the words adaptive= and reasons=, which copy_by() then applies. Without
+ * reasons=, @usual_reasons apply. If these are NULL, the module's default does.
  */
 void copy_words(const char *usual_reasons);
 
-/* From now on dcbm or mtcopy copies, in so many parts; or "none". */
+/* Have dcbm or mtcopy copy from now on, in this many parts, or "none" of them. */
 void copy_by(const char *name, const char *parts);
 
 /**
- * model_engine() - what a channel of swdma takes for a descriptor, at least
- * @model: "SETUP_NS/MB_PER_S"; NULL: nothing, it is as fast as its thread.
+ * model_engine() - set the least time that a channel of swdma takes for a descriptor
+ * @model: "SETUP_NS/MB_PER_S", or NULL to let it run as fast as its thread.
  *
- * After copy_by("dcbm", ...), which loads the module.
+ * Call it after copy_by("dcbm", ...), which loads the module.
  */
 void model_engine(const char *model);
 
-/* selftests.c: swap to a block device, all of which is swap then; or give up */
+/* selftests.c: use a whole block device for swap, or give up */
 void use_swap(const char *device);
 
-/* pmem.c: make ready what binds region0, which nobody has bound then */
+/* pmem.c: load the driver for region0, and wait for the kernel's own probes */
 void prepare_pmem(void);
 
 /* Experiments. */
 
 struct experiment {
 	const char *name;
-	bool (*run)(void);	/* whether all went well */
+	bool (*run)(void);	/* returns whether all went well */
 	struct experiment *next;
 };
 
-/* Have experiment=NAME mean this one. */
+/* Register an experiment, so that experiment=NAME selects it. */
 void add_experiment(struct experiment *experiment);
 
 /*
- * What a file registers before main() begins, which names none: a guest knows
- * the experiments that it was linked with.
+ * Register an experiment before main() begins. main() names no experiment: a
+ * guest has those that it was linked with.
  */
 #define GUEST_EXPERIMENT(called, function)				\
 	static __attribute__((constructor)) void add_##function(void)	\

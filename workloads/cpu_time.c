@@ -4,7 +4,7 @@
 #include <time.h>
 #include "cpu_time.h"
 
-/* As clock_getcpuclockid() makes it, which also asks whether we may look. */
+/* As clock_getcpuclockid() returns it, but without its check of permission. */
 #define CPU_CLOCK_OF(pid) ((clockid_t)(~(unsigned int)(pid) << 3 | 2))
 
 static uint64_t read_ns(clockid_t clock)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* How much of the CPUs an operation takes, in this process or in others. */
+/* CPU time that an operation takes, whichever process or thread spends it. */
 #ifndef REAM_CPU_TIME_H
 #define REAM_CPU_TIME_H
 
@@ -8,13 +8,13 @@
 
 /**
  * cpu_time_ns() - CPU time until now, to the nanosecond
- * @of_all: Of all processes there are, kernel threads among them; else of this
- *	one, in the kernel and outside of it.
+ * @of_all: Count all processes, kernel threads included. Otherwise count only
+ *	this process, in user and kernel mode.
  *
- * The time of an interrupt counts for the process that it interrupts. The time
- * of a process that ends is no longer in the sum, which may fall.
+ * An interrupt counts for the process that it interrupts. The time of a process
+ * that exits is lost, so the sum may decrease.
  *
- * Return: nanoseconds; 0 if it is not known.
+ * Return: nanoseconds, or 0 if the time is not known.
  */
 uint64_t cpu_time_ns(bool of_all);
 

@@ -162,7 +162,7 @@ static void confine_files(const struct rule *rules, size_t nr_rules)
 	struct landlock_ruleset_attr attr = { .handled_access_fs = handled(version) };
 	int ruleset;
 
-	if (version < 1)	/* whoever started us has said so */
+	if (version < 1)	/* the caller of this program has reported that */
 		return;
 	ruleset = (int)syscall(SYS_landlock_create_ruleset, &attr, sizeof(attr), 0);
 	if (ruleset < 0)

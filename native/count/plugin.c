@@ -96,7 +96,7 @@ static unsigned int nr_windows;
 static bool is_open;	/* between the two marks */
 static bool is_counting;	/* and there is no pause */
 static bool is_lost;	/* functions called each other too deep to follow */
-static bool is_following = true;	/* who calls whom; interrupts and switches would mislead */
+static bool is_following = true;	/* track calls; interrupts and switches would mislead */
 static uint64_t next_name;	/* of the next window, as far as its bits are known */
 static bool is_listing;
 static FILE *out;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What the program around the kernels needs of an architecture: one folder of
- * native/host/arch/ has all of it.
+ * What each architecture provides to the program around the kernels. Each has
+ * one folder in native/host/arch/.
  */
 #ifndef REAM_ARCH_H
 #define REAM_ARCH_H
@@ -12,29 +12,29 @@
 #include "arch_inline.h"
 #include "host.h"
 
-/* What kernels learn of the CPU that we run on: its features. */
+/* Describe the features of the CPU to the kernels. */
 void arch_describe_cpu(struct host_machine *machine);
 
-/* Before any kernel's code runs: make it code that a program may execute. */
+/* Patch the kernels' code so that a program may execute it. Call it before any runs. */
 void arch_host_kernels(void);
 
 /*
- * Apply the alternatives of all kernels; @capability: features, as bits of the
- * kernel's numbers.
+ * Apply the alternatives of all kernels. @capability is a bitmap of features, by
+ * the kernel's numbers. Return: how many were applied.
  */
 unsigned int alternatives_apply(const unsigned int *capability);
 
-/* The calling thread is a CPU whose per-CPU area is this far from CPU 0's. */
+/* Make the calling thread a CPU with this offset of its per-CPU area. */
 void arch_enter_cpu(unsigned long per_cpu_offset);
 
-/* Of a signal's context: where the thread was, and the top of its stack. */
+/* The program counter and the stack pointer in the context of a signal. */
 unsigned long *arch_pc(void *context);
 unsigned long arch_stack(const void *context);
 
 /**
- * struct arch_register - a register of a signal's context
- * @name: As people know it.
- * @value: What it held.
+ * struct arch_register - a register in the context of a signal
+ * @name: Its usual name.
+ * @value: Its value.
  */
 struct arch_register {
 	const char *name;
@@ -43,19 +43,19 @@ struct arch_register {
 
 #define ARCH_MOST_REGISTERS 40
 
-/* Fill @to; how many there are. */
+/* Fill @to with the registers. Return: their number. */
 size_t arch_registers(const void *context, struct arch_register *to);
 
-/* Whether @word, which lies behind code, is where a call returns to. */
+/* Whether the instruction before the address @word is a call. */
 bool arch_is_behind_call(unsigned long word);
 
-/* Whether the pointer that was used cannot be one: the machine tells no address. */
+/* Whether the faulting pointer was not canonical, so that there is no fault address. */
 bool arch_is_no_pointer(int code);
 
-/* An instruction of the interrupt flag: whether it was one, which is skipped. */
+/* Skip an instruction that changes the interrupt flag. Return: whether it was one. */
 bool arch_skip_interrupt_flag(void *context, int code);
 
-/* Whether a trap is that of an entry of a table of bugs; and go on behind it. */
+/* Whether a trap belongs to an entry of the bug table; and skip its instruction. */
 bool arch_is_bug(const void *context, const char *entry);
 void arch_skip_bug(void *context);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* The memory that maps are made in: mapped, brought into a state, compared. */
+/* The memory in which memory maps are made: mapping it, its pre-states, and comparison. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -9,7 +9,7 @@
 #include <unistd.h>
 #include "launch.h"
 
-/* A step of the comparison: small enough to find the difference in. */
+/* memcmp() compares this much at once. A byte loop then finds the difference in it. */
 #define COMPARE_BYTES (1UL << 20)
 
 static void map_fresh(uintptr_t address, size_t bytes, int flags)
@@ -28,7 +28,7 @@ static void map_fresh(uintptr_t address, size_t bytes, int flags)
 		    strerror(errno));
 }
 
-/* Ordinary stores, one by one: a string store of this length might stream. */
+/* Use single ordinary stores, since a string store of this length might bypass caches. */
 static void fill_cached(unsigned char *to, size_t bytes, uint64_t word)
 {
 	for (size_t at = 0; at < bytes; at += sizeof(word))
@@ -73,7 +73,7 @@ void arena_set_pre_state(const struct arena *arena, size_t bytes,
 
 	switch (state) {
 	case PRE_EVICTED:
-		/* A non-temporal store takes its line out of every cache. */
+		/* A non-temporal store evicts its line from every cache. */
 		fill_range(&fill_kinds[0], &range, ARENA_POISON, nr_threads);
 		break;
 	case PRE_DIRTY:
@@ -121,7 +121,7 @@ static void compare_share(void *context, unsigned int index, unsigned int nr)
 	size_t found = first_difference_in(job, share * index, end);
 	size_t first = __atomic_load_n(&job->first_difference, __ATOMIC_RELAXED);
 
-	/* Keep the least of what the threads found. */
+	/* Keep the lowest offset that any thread found. */
 	while (found < first &&
 	       !__atomic_compare_exchange_n(&job->first_difference, &first, found, false,
 					    __ATOMIC_RELAXED, __ATOMIC_RELAXED))

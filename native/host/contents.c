@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* What the pages hold: words that depend on the page and on their place in it. */
+/* Contents of test pages: words that depend on the page and on their place in it. */
 #include <string.h>
 #include "contents.h"
 #include "program.h"
 
 #define NR_WORDS (PAGE_BYTES / sizeof(uint64_t))
-#define SPOILT 0x5a5a5a5a5a5a5a5aULL	/* even, which no page's word is */
+#define SPOILT 0x5a5a5a5a5a5a5a5aULL	/* even, unlike all words of pages */
 
-/* Odd factors, so that no two words of a page and no two pages are alike. */
+/* The factors are odd, so that no two words of a page and no two pages are equal. */
 #define PAGE_FACTOR 0x9e3779b97f4a7c15ULL
 #define WORD_FACTOR 0xd1342543de82ef95ULL
 
@@ -36,7 +36,7 @@ struct contents_job {
 	size_t first_wrong;
 };
 
-/* The pages of one thread of several. */
+/* The share of one thread: sets @first. Return: the end. */
 static size_t share_end(const struct contents_job *job, unsigned int index, unsigned int nr,
 			size_t *first)
 {
@@ -100,7 +100,7 @@ static void compare_share(void *context, unsigned int index, unsigned int nr)
 		    !is_page(words, (uint64_t)job->pages[frame]))
 			break;
 	}
-	/* Keep the least of what the threads found. */
+	/* Keep the lowest index that any thread found. */
 	while (frame < end && frame < first &&
 	       !__atomic_compare_exchange_n(&job->first_wrong, &first, frame, false,
 					    __ATOMIC_RELAXED, __ATOMIC_RELAXED))

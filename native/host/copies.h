@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* The physical limit of moving pages: the same pages, copied and nothing else. */
+/* The physical limit of migration: the same pages are copied, and nothing else is done. */
 #ifndef REAM_COPIES_H
 #define REAM_COPIES_H
 
@@ -9,21 +9,21 @@
 struct copy_kind {
 	const char *name;
 	bool (*available)(void);
-	/* Copies whole cache lines. */
+	/* Copy whole cache lines. */
 	void (*copy)(unsigned char *to, const unsigned char *from, size_t bytes);
 };
 
-/* Ended by a NULL name; not all are available. */
+/* All kinds, ended by a NULL name. The CPU may lack some of them. */
 extern const struct copy_kind copy_kinds[];
 
 /**
  * struct copy_job - folios to copy
- * @copy: How.
- * @to: The targets' first frame.
- * @from: The sources'; what lies in a frame goes as far from @to.
- * @heads: Page numbers of where folios begin, in the order to copy them in.
- * @nr_folios: How many.
- * @folio_bytes: Of each.
+ * @copy: Function that copies.
+ * @to: First frame of the targets.
+ * @from: First frame of the sources. A folio has the same offset from both.
+ * @heads: Page offset of each folio, in the order in which they are copied.
+ * @nr_folios: Number of folios.
+ * @folio_bytes: Size of a folio.
  */
 struct copy_job {
 	void (*copy)(unsigned char *to, const unsigned char *from, size_t bytes);
@@ -34,7 +34,7 @@ struct copy_job {
 	size_t folio_bytes;
 };
 
-/* Copy all of them, with @nr_threads CPUs; drained when it returns. */
+/* Copy all folios with @nr_threads CPUs. The stores are drained on return. */
 void copy_folios(const struct copy_job *job, unsigned int nr_threads);
 
 #endif

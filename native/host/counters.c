@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Counters beside the clock. Each source is read by a system call of its own,
- * since a group cannot be inherited by threads; so reading stands outside of
- * the two readings of the clock, as that of the CPU time does, and what a
- * source counts of these calls themselves is the same for every variant.
+ * Counters in addition to the clock. Each source is read by a system call of its
+ * own, because threads cannot inherit a group of events. The reads are outside
+ * of the timed span, like those of the CPU time. What a source counts of these
+ * calls themselves is the same for every variant.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -17,11 +17,11 @@
 #include "counters.h"
 #include "program.h"
 
-#define MOST_SOURCES 128	/* a server has two memory counters for each of 16 channels */
+#define MOST_SOURCES 128	/* servers have two counters per memory channel, of 16 channels */
 #define MOST_COUNTERS 16
 #define MOST_NAME_BYTES 32
 
-/* What read(2) gives of an event; the kernel's order. */
+/* What read(2) of an event returns, in the kernel's order. */
 struct reading {
 	uint64_t value;
 	uint64_t enabled_ns;
@@ -32,16 +32,16 @@ static struct source {
 	unsigned int counter;
 	int file;
 	bool is_event;
-	uint64_t range;		/* of a file; 0: it never begins again */
+	uint64_t range;		/* value at which a file's number wraps; 0: never */
 	struct reading begin;
 } sources[MOST_SOURCES];
 static unsigned int nr_sources;
 
 static struct counter {
 	char name[MOST_NAME_BYTES];
-	const char *refused;	/* NULL: it counts */
+	const char *refused;	/* name of the error; NULL: it counts */
 	uint64_t value;
-	bool is_known;		/* of the last span */
+	bool is_known;		/* @value is valid for the last span */
 } counters[MOST_COUNTERS];
 static unsigned int nr_counters;
 
@@ -58,7 +58,7 @@ static unsigned int counter_of(const char *name, size_t length)
 	return nr_counters++;
 }
 
-/* Ours alone, in user space, where the event can tell; else all that the CPU does. */
+/* Count our threads in user space or, with a CPU given, all that this CPU does. */
 static int open_event(const char *text, const char *what)
 {
 	struct perf_event_attr attr = {
@@ -152,8 +152,8 @@ void counters_begin(void)
 }
 
 /*
- * An event that had to share its hardware counter was not there all the time.
- * Scaling it up would be a guess about the rest: it is unknown then.
+ * A multiplexed event did not count all the time. Scaling it up would be a guess,
+ * so its value is unknown then.
  */
 static bool went(const struct source *source, uint64_t *value)
 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* The machine, as its CPU and the scheduler describe it. */
+/* The machine, as CPUID and the CPU affinity mask describe it. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <sched.h>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Where a kernel was when it crashed or did not come back, as one line of
- * JSON on standard output. Only calls that a signal handler may make;
- * lab/ream/stage/fault.py finds the function of an address afterwards.
+ * Report where a kernel crashed or hangs, as one line of JSON on standard
+ * output. All calls are async-signal-safe. lab/ream/stage/fault.py looks up the
+ * functions of the addresses afterwards.
  */
 #define _GNU_SOURCE
 #include <elf.h>
@@ -13,10 +13,10 @@
 #include "program.h"
 
 #define PAGE_BYTES 4096UL
-#define STACK_WORDS 256		/* looked at; what is deeper is not asked for */
+#define STACK_WORDS 256		/* words of the stack that are scanned */
 #define MOST_CALLS 12
 
-/* Lines of this size are not mixed with those that another thread writes. */
+/* Writes of up to PIPE_BUF bytes are atomic, so lines of threads do not mix. */
 struct line {
 	char text[PIPE_BUF];
 	size_t bytes;
@@ -72,15 +72,15 @@ static bool is_text(unsigned long address)
 	return address >= text.start && address < text.stop;
 }
 
-/* A word of the stack that a plain call has left there, perhaps some time ago. */
+/* Whether a word of the stack is a return address, which may be stale. */
 static bool is_return_address(unsigned long word)
 {
 	return is_text(word) && is_text(word - ARCH_CALL_BYTES) && arch_is_behind_call(word);
 }
 
 /*
- * The kernel is compiled without frame pointers. The stack pointer may point
- * anywhere, so the host's kernel reads for us: what is not there it leaves out.
+ * The kernel has no frame pointers, so scan the stack. The stack pointer may be
+ * invalid: process_vm_readv() reads only what is mapped, and does not fault.
  */
 static void add_calls(struct line *line, unsigned long stack)
 {
@@ -121,7 +121,7 @@ void fault_report(const siginfo_t *info, const void *context, const struct fault
 	add_registers(&line, context);
 	add_calls(&line, arch_stack(context));
 	add(&line, "}\n");
-	/* Nobody is left to be told that it fails. */
+	/* A failure of write() cannot be reported any more. */
 	if (write(STDOUT_FILENO, line.text, line.bytes) < 0)
 		return;
 }

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The physical limit: the same bytes, written with nothing to think about.
+ * The physical limit: the same bytes are written without any computation.
  *
- * Each of the kinds of an architecture (arch/) fills a run of whole cache lines
- * in address order, as a memory map is written.
+ * Each kind of fill of an architecture (arch/) writes whole cache lines in
+ * address order, as a memory map is written.
  */
 #include "program.h"
 
 /*
- * Pieces are handed out as CPUs get to them, so that a CPU that is disturbed
- * delays the whole by no more than its last piece. @next is all they share.
+ * CPUs take pieces one by one, so that an interrupted CPU delays the whole by at
+ * most its last piece. The CPUs share only @next.
  */
 #define PIECE_BYTES (2UL << 20)
 
@@ -17,7 +17,7 @@ struct fill_job {
 	const struct fill_kind *kind;
 	const struct fill_range *range;
 	uint64_t word;
-	size_t blocks_per_piece;	/* 0 = the range is one block, cut up */
+	size_t blocks_per_piece;	/* 0 = the range is one block, cut into pieces */
 	size_t nr_pieces;
 	size_t next;
 };
@@ -63,7 +63,7 @@ void fill_range(const struct fill_kind *kind, const struct fill_range *range,
 	struct fill_job job = { .kind = kind, .range = range, .word = word };
 
 	if (nr_threads == 1) {
-		/* Uncut: a string store has to see a long way to go past the cache. */
+		/* Do not cut it: only a long string store bypasses the cache. */
 		job.blocks_per_piece = range->nr_blocks;
 		job.nr_pieces = 1;
 	} else if (range->nr_blocks > 1) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Whatever a frame of a node is, it is one thing and is counted once: its lists
- * are followed link by link, free blocks, those of CPUs, and LRU lists.
+ * Check that each frame of a node has exactly one owner and is counted once. All
+ * lists are walked link by link: free blocks, per-CPU lists and LRU lists.
  */
 #include <stdarg.h>
 #include <stdio.h>
@@ -68,7 +68,7 @@ bool frames_own(struct frames *frames, unsigned long frame, unsigned long nr, en
 	return true;
 }
 
-/* What is not mapped has nothing left of what was. */
+/* An unmapped frame must not keep state of its former use. */
 bool frames_is_clean(const struct frames *frames, unsigned long frame)
 {
 	const struct node_layout *at = &frames->layout;
@@ -91,12 +91,12 @@ bool frames_is_clean(const struct frames *frames, unsigned long frame)
 	return true;
 }
 
-/* As the kernel lays it out. */
+/* The kernel's layout. */
 struct list_head {
 	struct list_head *next, *prev;
 };
 
-/* How many blocks there are on lists of a kind and a group. */
+/* Number of blocks found on the lists of each kind and group. */
 struct found {
 	unsigned long nr[NODE_LRU + 1][HOST_MOST_CPUS];
 };
@@ -150,7 +150,7 @@ static bool check_member(struct frames *frames, const struct node_list *list, un
 	return true;
 }
 
-/* A node in two lists, or twice in one, has a wrong link. */
+/* A wrong link back also shows a node that is on two lists, or twice on one. */
 static bool check_list(struct frames *frames, const struct node_list *list, unsigned long *nr)
 {
 	const struct list_head *head = list->head, *before = head, *node = head->next;
@@ -172,7 +172,7 @@ static bool check_list(struct frames *frames, const struct node_list *list, unsi
 	       frames_fail("%s: wrong link back from its head", kind_names[list->kind]);
 }
 
-/* Of two free buddies one block would have been made. */
+/* Two free buddies of the same order must have been merged into one block. */
 static bool are_merged(const struct frames *frames, const struct node_list *list)
 {
 	const struct list_head *head = list->head, *node = head->next;
@@ -211,7 +211,7 @@ static bool check_free_counts(const struct frames *frames, const struct found *f
 	       frames_fail("free frames: %lu on lists, %ld counted", nr_free, state->nr_free);
 }
 
-/* Of a large folio the first frame alone has the flag. */
+/* Only the first frame of a large folio has the flag. */
 static bool is_evictable(const struct frames *frames, unsigned long frame)
 {
 	const struct node_layout *at = &frames->layout;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Whose each frame of a hosted node is (optional/node_place.h), and the lists that say so. */
+/* Owners of all frames of a hosted node (optional/node_place.h), and checks of its lists. */
 #ifndef REAM_FRAMES_H
 #define REAM_FRAMES_H
 
@@ -18,10 +18,10 @@ extern const char *const owner_names[];
 
 /**
  * struct frames - all frames of a node
- * @nr: How many.
- * @owner: What has each, an enum owner.
- * @layout: Of the variant's descriptors.
- * @state: What the variant's kernel says.
+ * @nr: Number of frames.
+ * @owner: Owner of each frame, an enum owner.
+ * @layout: Layout of struct page in the variant.
+ * @state: State of the node, as the variant's kernel reports it.
  */
 struct frames {
 	unsigned long nr;
@@ -30,7 +30,7 @@ struct frames {
 	struct node_state state;
 };
 
-/* Where the descriptor or the contents of a frame are. */
+/* Addresses of the struct page and of the contents of a frame. */
 static inline unsigned char *descriptor_of(unsigned long pfn)
 {
 	return (unsigned char *)NODE_MAP_ADDRESS + (pfn - NODE_TABLE_PFN) * DESCRIPTOR_BYTES;
@@ -41,7 +41,7 @@ static inline unsigned char *contents_of(unsigned long pfn)
 	return (unsigned char *)NODE_RAM_ADDRESS + (pfn - NODE_TABLE_PFN) * 4096;
 }
 
-/* Map the descriptors of frames from NODE_TABLE_PFN on, and the contents of a node's. */
+/* Map the struct pages of frames from NODE_TABLE_PFN on, and the contents of the node. */
 static inline void frames_map_node(size_t nr_pages)
 {
 	launch_map((uintptr_t)descriptor_of(NODE_TABLE_PFN),
@@ -49,7 +49,7 @@ static inline void frames_map_node(size_t nr_pages)
 	launch_map((uintptr_t)contents_of(NODE_PFN), nr_pages * 4096, 0);
 }
 
-/* A field of a descriptor. */
+/* Read a field of a struct page. */
 static inline unsigned long word_at(const unsigned char *descriptor, unsigned long offset)
 {
 	unsigned long word;
@@ -66,26 +66,26 @@ static inline int int_at(const unsigned char *descriptor, unsigned long offset)
 	return number;
 }
 
-/* Ends the program if a descriptor has another size than this is written for. */
+/* End the program if struct page does not have the size that this code expects. */
 void frames_check_layout(const struct node_layout *layout);
 
-/* Of which row and variant frames_fail() speaks from now on. */
+/* Set the row and variant that frames_fail() reports from now on. */
 void frames_begin(const char *row_name, unsigned int variant);
 
-/* Say what is wrong, with row and variant before it; returns false. */
+/* Report an error, with row and variant before it. Return: false. */
 __attribute__((format(printf, 1, 2)))
 bool frames_fail(const char *format, ...);
 
-/* Whether a number is as expected; if not, it has been said. */
+/* Compare a number with the expected one, and report a difference. */
 bool frames_same(const char *what, long is, long expected);
 
-/* That @nr frames from one on, counted from the node's first, are of one owner and no other. */
+/* Claim @nr frames for an owner. Fails if one has an owner. @frame counts from the node's first. */
 bool frames_own(struct frames *frames, unsigned long frame, unsigned long nr, enum owner owner);
 
-/* Walk all lists; frames that are free have their owner then. */
+/* Walk and check all lists. Free frames get their owner here. */
 bool frames_check_lists(struct frames *frames);
 
-/* A frame that no process maps has nothing left of what was, and somebody has it. */
+/* Check that an unmapped frame has an owner, and no stale flags or references. */
 bool frames_is_clean(const struct frames *frames, unsigned long frame);
 
 #endif

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What a hosted kernel and the program around it know of each other.
+ * Interface between a hosted kernel and the program around it.
  *
- * Included by both sides, so it uses no type of libc and none of the kernel.
- * "The kernel" below is one variant's linked copy; a program holds several.
+ * Both sides include it, so it uses no types of libc or of the kernel. "The
+ * kernel" below is the linked copy of one variant; a program holds several.
  */
 #ifndef REAM_HOST_H
 #define REAM_HOST_H
@@ -15,12 +15,12 @@
 #define HOST_NR_CAPABILITY_WORDS 22	/* NCAPINTS of 6.12 to 7.3, checked at boot */
 
 /**
- * struct host_machine - what a kernel learns of the CPU it runs on
- * @nr_cpus: CPUs that run kernel code, numbered from 0. There may be more
- *	than real ones; then some share one.
+ * struct host_machine - description of the machine for a kernel
+ * @nr_cpus: Number of CPUs that run kernel code, numbered from 0. If there are
+ *	more than real ones, some share a real one.
  * @capability: Words as CPUID fills x86_capability; synthetic words are 0. On
- *	arm64 those that a program gets of what it may use, AT_HWCAP and AT_HWCAP2.
- * @clflush_bytes: Line size of clwb and its kin.
+ *	arm64 the words AT_HWCAP and AT_HWCAP2 of the auxiliary vector.
+ * @clflush_bytes: Line size of clflush and clwb.
  */
 struct host_machine {
 	unsigned int nr_cpus;
@@ -30,8 +30,8 @@ struct host_machine {
 
 /**
  * struct host_fact - a number of the build that the oracle needs
- * @name: As the kernel spells it; "page.flags" is an offset in struct page.
- * @value: Bytes, a bit number or a constant.
+ * @name: Its name in the kernel. "page.flags" is an offset in struct page.
+ * @value: An offset in bytes, a bit number or a constant.
  */
 struct host_fact {
 	const char *name;
@@ -39,12 +39,12 @@ struct host_fact {
 };
 
 /**
- * struct host_stub - one function that stands in for the kernel's own
- * @name: The kernel's name for it.
+ * struct host_stub - one function that replaces the kernel's own
+ * @name: The function's name.
  * @honesty: "duplicated", "stubbed" or "custom"; see native/host/kernel/.
- * @nr_calls: CPU 0's count of how often it was reached. Every CPU has its own
- *	at its per-CPU offset from here, so that counting costs nothing that
- *	CPUs could contend for.
+ * @nr_calls: Number of calls on CPU 0. Every CPU has a counter of its own at its
+ *	per-CPU offset from this one, so that counting causes no contention
+ *	between CPUs.
  */
 struct host_stub {
 	const char *name;
@@ -53,12 +53,12 @@ struct host_stub {
 };
 
 /**
- * struct host_area - a structure of the kernel's, and what it should hold
- * @type: Its name.
+ * struct host_area - a structure of the kernel and its expected contents
+ * @type: Name of its type.
  * @is: The structure.
- * @expected: As many bytes.
- * @bytes: Of each.
- * @fields: Where its fields are: type, dot and name. Ended by a NULL name.
+ * @expected: The expected contents.
+ * @bytes: Size of each.
+ * @fields: Offsets of its fields, named "type.field". Ended by a NULL name.
  */
 struct host_area {
 	const char *type;
@@ -69,13 +69,13 @@ struct host_area {
 };
 
 /**
- * struct host_bugs - where a kernel's own BUG()s and WARN()s are
- * @first: Of its table of struct bug_entry, whose layout is the kernel's.
- * @end: Of that table.
- * @entry_bytes: Of an entry, which begins with the distance of the place.
- * @file_at: Where in it the distance of the file's name is.
- * @line_at: Where its line is, two bytes.
- * @flags_at: Where its flags are, two bytes.
+ * struct host_bugs - the table of a kernel's BUG()s and WARN()s
+ * @first: Start of the table of struct bug_entry, in the kernel's layout.
+ * @end: End of that table.
+ * @entry_bytes: Size of an entry. It begins with the relative address of the trap.
+ * @file_at: Offset of the relative address of the file name.
+ * @line_at: Offset of the line number, which has two bytes.
+ * @flags_at: Offset of the flags, which have two bytes.
  */
 struct host_bugs {
 	const void *first, *end;
@@ -84,15 +84,15 @@ struct host_bugs {
 };
 
 /**
- * struct host_kernel - the one entry into a variant's copy of the kernel
- * @boot: Tell it the machine; called once, before anything else. Returns the
- *	capability words it will use: a subset, see custom.c.
- * @init_cpu: Make the calling thread its CPU; the thread's per-CPU base is set.
+ * struct host_kernel - the entry points of a variant's copy of the kernel
+ * @boot: Describe the machine to it; called once, before anything else. Returns
+ *	the capability words that it will use, which are a subset; see custom.c.
+ * @init_cpu: Make the calling thread a CPU. Its per-CPU base is already set.
  * @ops: The experiment's own operations.
- * @facts: Ended by a NULL name.
+ * @facts: Facts of the build, ended by a NULL name.
  * @stubs: Array of pointers, ended by NULL.
- * @bugs: Where it says that it is wrong.
- * @text: Its code, and @text_end behind it, where a program must change that.
+ * @bugs: Table of its BUG()s and WARN()s.
+ * @text: Start of its code, up to @text_end, if the program has to patch it.
  */
 struct host_kernel {
 	const unsigned int *(*boot)(const struct host_machine *machine);
@@ -105,69 +105,69 @@ struct host_kernel {
 };
 
 /*
- * What the kernel may call of the program. These, and nothing else, are left
- * undefined in a variant's object.
+ * Functions of the program that the kernel may call. Only these are undefined
+ * symbols in a variant's object.
  */
 
 /**
  * host_submit() - run a function on another CPU
- * @run: Called with @job, on a pool thread, as soon as one is idle.
- * @job: Identifies the request; not submitted again before it has ended.
+ * @run: Called with @job on a pool thread, as soon as one is idle.
+ * @job: Identifies the request. It must not be submitted again before it ends.
  */
 void host_submit(void (*run)(void *job), void *job);
 
 /**
- * host_cancel() - take a request back, or wait for its end
- * @job: As given to host_submit().
+ * host_cancel() - cancel a request, or wait for its end
+ * @job: The job that was given to host_submit().
  *
- * Return: 1 if it had not started (and never will), 0 if it is finished or
- * was never submitted. Everything it wrote is visible to the caller.
+ * Return: 1 if it had not started (and never will), 0 if it has finished or was
+ * never submitted. The caller sees everything that the job wrote.
  */
 int host_cancel(void *job);
 
-/* Take a request back without waiting: whether it had not started. */
+/* Cancel a request without waiting. Return: whether it had not started. */
 int host_withdraw(void *job);
 
 /* Wait until no request is left, waiting or running. */
 void host_drain(void);
 
 /**
- * host_sleep() - wait until another CPU wakes us
- * @word: What host_wake() will be called with.
+ * host_sleep() - sleep until another CPU calls host_wake()
+ * @word: The word that host_wake() will be called with.
  * @value: Return at once if @word holds another value.
  *
- * May also return for no reason: the caller looks at @word again.
+ * Spurious wakeups are possible, so the caller must check @word again.
  */
 void host_sleep(unsigned int *word, unsigned int value);
 
 /* The same, for no longer than @ns nanoseconds. */
 void host_sleep_for(unsigned int *word, unsigned int value, unsigned long ns);
 
-/* Nanoseconds since some moment. */
+/* Monotonic time in nanoseconds, since an arbitrary start. */
 unsigned long host_now_ns(void);
 
-/* Change the kernel's own code, which nobody may be running just now. */
+/* Patch the kernel's code. No CPU may be executing it meanwhile. */
 void host_patch(void *at, const void *code, unsigned long bytes);
 
 struct tlb_flushes;
 
 /*
- * Where the kernel invalidates translations by instructions of its own, which a
- * program may not execute (arm64): from now on each is noted in @to.
+ * On arm64 the kernel flushes TLBs by instructions that a program may not
+ * execute. Record each such instruction in @to from now on.
  */
 void host_note_invalidations(struct tlb_flushes *to);
 
-/* Let another CPU run that shares the real one with us. */
+/* Let another CPU run that shares the real CPU of the caller. */
 void host_yield(void);
 
-/* Wake all that sleep on @word, which may be gone by now. */
+/* Wake all threads that sleep on @word. It need not be mapped any more. */
 void host_wake(unsigned int *word);
 
-/* Zeroed, 64-byte aligned; ends the program when there is no memory left. */
+/* Allocate zeroed, 64-byte aligned memory. Ends the program if there is none left. */
 void *host_alloc(unsigned long bytes);
 void host_free(void *memory);
 
-/* A message of the kernel's, unformatted; goes to standard error. */
+/* Print an unformatted message of the kernel on standard error. */
 void host_say(const char *text);
 
 #endif

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* The kernels linked into this program: booted, and given CPUs. */
+/* Boot the kernels that are linked into this program, and set up their CPUs. */
 #define _GNU_SOURCE
 #include <stdarg.h>
 #include <stdio.h>
@@ -21,16 +21,16 @@ void die(enum runner_exit code, const char *format, ...)
 }
 
 /*
- * What a CPU's area begins with: as linked, before CPU 0 wrote to its own; and
- * where each CPU's lies. Kept to the end, for the counts that are in them.
+ * Initial contents of a per-CPU area, copied before CPU 0 wrote to its own; and
+ * the offset of each CPU's area. Areas are never freed: they hold the counts.
  */
 static char *pristine_area;
 static unsigned long area_offset[HOST_MOST_CPUS];
 static unsigned int nr_areas;
 
 /*
- * Per-CPU symbols are linked at the area of CPU 0, so its offset is 0; another
- * CPU's offset leads from there to a copy of its own.
+ * Per-CPU symbols are linked at the area of CPU 0, so its offset is 0. The other
+ * CPUs have copies, and their offsets lead from CPU 0's area to these.
  */
 void kernel_enter_cpu(unsigned int cpu)
 {
@@ -69,7 +69,7 @@ unsigned long kernel_nr_calls(const struct host_stub *stub)
 {
 	unsigned long nr = 0;
 
-	/* The CPUs' numbers are dense: pool_start() waits for all of them. */
+	/* CPU numbers are contiguous, because pool_start() waits for all CPUs. */
 	for (unsigned int cpu = 0; cpu < nr_areas; cpu++)
 		nr += *(unsigned long *)((char *)stub->nr_calls + area_offset[cpu]);
 	return nr;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * One launch of any experiment. Results are JSON lines, each complete before
+ * One launch of any experiment. Results are lines of JSON. Each is written before
  * the next sample begins.
  */
 #define _GNU_SOURCE
@@ -14,21 +14,21 @@
 
 struct launch launch = { .nr_trees = 1 };
 
-#define CONTROL "control"	/* as ream calls the variant */
+#define CONTROL "control"	/* name of the positive control */
 #define PARTS 1000000ULL
 #define STACK_PAGE_BYTES 4096
 #define CLOCK_STEPS 4
 
-#define MOST_DONE 256		/* rows of one run; more are refused by name */
+#define MOST_DONE 256		/* rows of one run; more are refused */
 
-/* More than any experiment has to tell of each variant, and of the machine. */
+/* More numbers than any experiment reports of its variants and of the machine. */
 #define MOST_TOLD (4 * MOST_VARIANTS)
 
 static unsigned long nr_samples;
 static struct host_fact told[MOST_TOLD];
 static unsigned int nr_told;
 
-/* Rounds that an earlier start of this launch has done, by row. */
+/* Number of rounds of each row that an earlier start of this launch has finished. */
 static struct done {
 	char *row;
 	unsigned int nr_rounds;
@@ -44,7 +44,7 @@ struct arena launch_map(uintptr_t address, size_t bytes, size_t guard_bytes)
 	return arena;
 }
 
-/* An experiment that maps nothing that way does not care for its pages' size. */
+/* The ratio is 1 for experiments that do not map memory by launch_map(). */
 static double huge_ratio(void)
 {
 	return launch.mapped_bytes ? (double)launch.huge_bytes / (double)launch.mapped_bytes : 1;
@@ -60,7 +60,7 @@ void *launch_map_small(uintptr_t address, size_t bytes)
 	return start;
 }
 
-/* Which sample it was whose memory is not as it must be, or whose kernel warned. */
+/* Report the sample whose memory was wrong, or whose kernel raised a WARN. */
 static void print_wrong(void)
 {
 	const struct watched *watched = watch_now();
@@ -69,7 +69,7 @@ static void print_wrong(void)
 	       watched->row, watched->subject);
 }
 
-/* A round in which the kernel warned must not become whole: nothing would remember the warning. */
+/* A round with a WARN must not be recorded as complete, since the warning would be lost. */
 static void refuse_warnings(void)
 {
 	if (!traps_nr_warnings())
@@ -82,7 +82,7 @@ static void refuse_warnings(void)
 void launch_print_sample(const struct sample *sample)
 {
 	refuse_warnings();
-	watch_end();	/* who reads what we print may take his time */
+	watch_end();	/* writing may block on a slow reader */
 	printf("{\"row\": \"%s\", \"launch\": %u, \"round\": %u, ",
 	       sample->row, launch.number, sample->round);
 	printf("\"role\": \"%s\", \"subject\": \"%s\", ",
@@ -151,7 +151,7 @@ static void print_stub(unsigned int variant, const struct host_stub *stub, bool 
 	printf("\"honesty\": \"%s\", \"calls\": %lu}", stub->honesty, kernel_nr_calls(stub));
 }
 
-/* What has been reached so far; the last two members of a line. */
+/* Print the stubs that were reached so far. These are the last two members of a line. */
 static void print_reached(void)
 {
 	bool first = true;
@@ -171,8 +171,8 @@ static void print_reached(void)
 }
 
 /*
- * The step in which the clock of CPU time advances. It is below a microsecond, unless CPU time is
- * limited (RLIMIT_CPU) or has a timer: then Linux adds up what it accounts at each tick.
+ * Resolution of the CPU-time clock. It is below a microsecond unless CPU time is limited
+ * (RLIMIT_CPU) or has a timer. In these cases Linux updates it only at each tick.
  */
 static uint64_t cpu_clock_step_ns(void)
 {
@@ -309,7 +309,7 @@ struct options {
 	bool facts;
 };
 
-/* Ends the program where there is nothing to run. */
+/* Parse the command line. End the program if there is nothing to run. */
 static struct options read_options(int argc, char **argv)
 {
 	static const struct option known[] = {
@@ -400,7 +400,7 @@ static struct options read_options(int argc, char **argv)
 	return options;
 }
 
-/* A row of all trees: what they need together is there at once. */
+/* Run a row for all trees. The images of all of them are mapped at the same time. */
 static bool run_row(char *first)
 {
 	char *end = first + launch.nr_trees * row_layout.bytes;
@@ -466,8 +466,8 @@ static int run_launch(const struct options *options)
 
 /*
  * The environment and the command line lie above the stack, so their length
- * decides where in a page it begins, and some copies of a kernel look at the
- * low bits of an address. Counts must not depend on that.
+ * determines the offset of the stack in its page. Some copy functions of kernels
+ * branch on the low bits of an address. Counts must not depend on them.
  */
 __attribute__((noinline)) static int run_from_page(const struct options *options)
 {
@@ -482,7 +482,7 @@ int main(int argc, char **argv)
 {
 	struct options options;
 
-	/* A kernel may stop us at any time: each finished sample is out by then. */
+	/* A kernel may end the program at any time, so write each line at once. */
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	options = read_options(argc, argv);
 	if (options.facts) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * One launch of any experiment: its command line, its kernels, and the lines
- * of JSON it prints. What is measured is the experiment's own.
+ * One launch of any experiment: its command line, its kernels, and the lines of
+ * JSON that it prints. The experiment itself defines what is measured.
  */
 #ifndef REAM_LAUNCH_H
 #define REAM_LAUNCH_H
@@ -11,29 +11,29 @@
 #include "plan.h"
 #include "program.h"
 
-#define MOST_VARIANTS HOST_MOST_KERNELS	/* plan.py makes several programs of more */
+#define MOST_VARIANTS HOST_MOST_KERNELS	/* plan.py divides more into several programs */
 
 /**
- * struct launch - what every part of a launch may read
- * @number: The launch's, for the record.
+ * struct launch - state that every part of a launch may read
+ * @number: Number of the launch, for the record.
  * @nr_cpus: Real CPUs in use.
- * @nr_hosted_cpus: CPUs that run kernel code; more than real ones share those.
- * @nr_variants: Kernels linked into this program.
- * @variant_names: In link order.
- * @tree_of: Which tree each was compiled from; all the first, if there is one.
- *	A kernel with other facts than the others of its tree counts as another.
- * @nr_trees: How many trees there are. A plan has every row once for each.
- * @variant: Whose sample is under way.
- * @is_warm_up: Whether that is one which is neither counted nor printed.
- * @mapped_bytes: Memory measured in.
- * @huge_bytes: How much of that lay in huge pages.
+ * @nr_hosted_cpus: CPUs that run kernel code. If there are more, they share the real ones.
+ * @nr_variants: Number of kernels linked into this program.
+ * @variant_names: Their names, in link order.
+ * @tree_of: Tree that each was compiled from. Kernels of one tree with different
+ *	facts count as kernels of different trees.
+ * @nr_trees: Number of trees. A plan has every row once for each tree.
+ * @variant: Variant of the current sample.
+ * @is_warm_up: Whether that sample is a warm-up, neither counted nor printed.
+ * @mapped_bytes: Size of the memory measured in.
+ * @huge_bytes: Size of the part of it that huge pages back.
  * @seed: State of the generator that orders rounds.
- * @reaches: Whether functions that are entered are noted, and nothing is timed.
- * @counts: Whether a plugin counts what samples execute: then CPUs take turns,
- *	limits are left out, and each sample says which pair of marks it is of.
- * @nr_marked: Pairs of marks so far.
+ * @reaches: Whether entered functions are recorded, and nothing is timed.
+ * @counts: Whether a plugin counts instructions of samples. CPUs then take turns,
+ *	limits are left out, and each sample prints the number of its pair of marks.
+ * @nr_marked: Number of pairs of marks so far.
  * @control_ppm: Millionths of its time by which the variant "control" is slowed;
- *	0 = there is none.
+ *	0 if there is none.
  */
 struct launch {
 	unsigned int number;
@@ -58,18 +58,18 @@ extern struct launch launch;
 
 /**
  * struct experiment - what a runner adds to a launch
- * @name: As `ream run` has it.
- * @addresses: Where it puts what descriptors point to, for the oracle; ended
- *	by a NULL name. May be NULL.
+ * @name: Its name for `ream run`.
+ * @addresses: Addresses that struct pages point to, for the oracle; ended by a
+ *	NULL name. May be NULL.
  * @prepare: Map memory before any kernel is booted; may be NULL.
  * @map: Map what all rows together need.
- * @open_row: Get what one row needs besides its images, which are mapped; may
- *	be NULL.
- * @close_row: Give that back; may be NULL.
- * @run_row: Do what a row says. It is the first tree's; behind it is that of
- *	every other. Returns false if a sample was not what it must be; that has
- *	been said then.
- * @end: Say what is of the whole launch; may be NULL.
+ * @open_row: Allocate what one row needs besides its images, which are already
+ *	mapped; may be NULL.
+ * @close_row: Free that again; may be NULL.
+ * @run_row: Run a row. The row of the first tree is followed by those of the
+ *	other trees. Returns false if a sample was wrong, and has reported it
+ *	then.
+ * @end: Report numbers of the whole launch; may be NULL.
  */
 struct experiment {
 	const char *name;
@@ -82,13 +82,13 @@ struct experiment {
 	void (*end)(void);
 };
 
-/* Each runner defines it; main() is in launch.c. */
+/* Each runner defines its experiment. main() is in launch.c. */
 extern const struct experiment experiment;
 
 /**
- * struct row_layout - how a line of the plan becomes a row; see plan_row.h
- * @fields: What a line may say.
- * @bytes: Size of what that is read into, the row of the functions above.
+ * struct row_layout - how a line of the plan is read into a row; see plan_row.h
+ * @fields: Fields that a line may have.
+ * @bytes: Size of the row that the functions above get.
  */
 struct row_layout {
 	const struct plan_field *fields;
@@ -97,7 +97,7 @@ struct row_layout {
 
 extern const struct row_layout row_layout;
 
-/* The largest value of a member, size_t or unsigned long, in any of @nr_rows rows. */
+/* The largest value of a member in @nr_rows rows. It is a size_t or unsigned long. */
 #define launch_most(rows, nr_rows, member)				\
 	launch_most_at(rows, nr_rows, offsetof(struct row, member))
 
@@ -111,21 +111,21 @@ static inline size_t launch_most_at(const void *rows, size_t nr_rows, size_t off
 	return most;
 }
 
-/* The experiment's operations of one variant's kernel. */
+/* The experiment's operations in the kernel of one variant. */
 static inline const void *launch_ops(unsigned int variant)
 {
 	return __start_ream_kernels[variant]->ops;
 }
 
 /**
- * struct span - how long something took, and of how many CPUs
- * @time_ns: By the monotonic clock.
+ * struct span - elapsed time and CPU time of an operation
+ * @time_ns: Time by the monotonic clock.
  * @cpu_ns: CPU time of all threads of the program.
  *
- * What reads the CPU time asks the host's kernel, so it stands outside of the
- * two readings of the clock. A thread that falls asleep just after the end is
- * not counted any more, one that was woken before the start and sleeps again
- * within the span is: microseconds.
+ * Reading the CPU time is a system call, so it is outside of the two readings of
+ * the clock. A thread that goes to sleep just after the end is not counted. One
+ * that was woken before the start, and sleeps again within the span, is counted.
+ * Both amount to microseconds.
  */
 struct span {
 	uint64_t time_ns;
@@ -155,7 +155,7 @@ static inline struct span span_begin(void)
 	return (struct span){ .time_ns = now_ns(), .cpu_ns = cpu_ns };
 }
 
-/* From the beginning to now. */
+/* End a span: return the times since span_begin(). */
 static inline struct span span_end(struct span begin)
 {
 	struct span span = { .time_ns = now_ns() - begin.time_ns };
@@ -169,16 +169,16 @@ static inline struct span span_end(struct span begin)
 }
 
 /**
- * struct sample - one measured value, as the record has it
- * @row: The row's name.
- * @round: Within this launch.
- * @is_limit: A bound of the hardware's, not a variant.
- * @subject: The variant's name, or the bound's.
- * @nr_threads: CPUs that took part.
- * @span: How long it took.
- * @nr_bytes: Bytes of memory it was about.
+ * struct sample - one measured value, as it is recorded
+ * @row: Name of the row.
+ * @round: Number of the round within this launch.
+ * @is_limit: Whether it is a limit of the hardware and not a variant.
+ * @subject: Name of the variant or limit.
+ * @nr_threads: Number of CPUs that took part.
+ * @span: Elapsed time and CPU time.
+ * @nr_bytes: Number of bytes that were processed.
  * @verified: Whether memory holds what it must.
- * @beside: Other numbers of the same operation, ended by a NULL name; NULL = none.
+ * @beside: Other numbers of the same operation, ended by a NULL name. NULL if none.
  */
 struct sample {
 	const char *row;
@@ -195,30 +195,30 @@ struct sample {
 void launch_print_sample(const struct sample *sample);
 
 /**
- * launch_stop_clock() - how long a variant's sample took
+ * launch_stop_clock() - end the span of a variant's sample
  * @variant: Index of its kernel.
- * @begin: span_begin() before the call.
+ * @begin: Result of span_begin() before the call.
  *
- * Of the positive control, waits inside the clock until the sample has taken
- * the share longer that was asked for.
+ * For the positive control, spin within the timed span until the sample is
+ * slower by the requested share.
  *
- * Return: from the beginning to now.
+ * Return: the times since span_begin().
  */
 struct span launch_stop_clock(unsigned int variant, struct span begin);
 
 /* Whether an earlier start of this launch has done this round of a row. */
 bool launch_has_done(const char *row, unsigned int round);
 
-/* Every sample of this round is out, and the stubs that were reached by now. */
+/* End a round: all its samples were printed. Print the stubs that were reached so far. */
 void launch_end_round(const char *row, unsigned int round);
 
-/* Have a number of the whole launch told at its end; @name has to last. */
+/* Print a number of the whole launch at its end. @name must stay valid. */
 void launch_tell(const char *name, unsigned long value);
 
-/* Memory at a fixed address that is measured in; @guard_bytes behind it are not. */
+/* Map memory to measure in at a fixed address, followed by @guard_bytes of guard. */
 struct arena launch_map(uintptr_t address, size_t bytes, size_t guard_bytes);
 
-/* Memory at a fixed address, small enough not to care for its pages' size. */
+/* Map memory at a fixed address that is so small that its page size does not matter. */
 void *launch_map_small(uintptr_t address, size_t bytes);
 
 #endif

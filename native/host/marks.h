@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Where a sample begins and ends, for a plugin that counts what lies between:
- * no-operations that no compiler emits, on x86-64 long ones with displacements,
- * on arm64 hints that mean nothing. They cost one instruction each, outside of
- * the two readings of the clock.
+ * Marks at the begin and end of a sample, for a plugin that counts instructions
+ * between them. They are no-ops that no compiler emits: on x86-64 long ones with
+ * displacements, on arm64 unallocated hints. Each costs one instruction, outside
+ * of the timed span.
  */
 #ifndef REAM_MARKS_H
 #define REAM_MARKS_H
@@ -12,9 +12,9 @@
 #define MARK_END 0x4d414552	/* "REAM" */
 #define MARK_PAUSE 0x73756170	/* "paus" */
 #define MARK_GO_ON 0x6e6f6f67	/* "goon" */
-#define MARK_BIT 0x74696272	/* "rbit"; with the lowest bit set, a bit that is set */
+#define MARK_BIT 0x74696272	/* "rbit"; its lowest bit is the value */
 
-/* The same as numbers of hints. */
+/* The same marks as hint numbers on arm64. */
 #define MARK_HINT_BEGIN 0x50
 #define MARK_HINT_END 0x51
 #define MARK_HINT_BIT 0x52	/* and 0x53 */
@@ -40,7 +40,7 @@ static inline void mark_end(void)
 #endif
 }
 
-/* What is executed between these two does not belong to the sample. */
+/* Instructions between these two marks do not count for the sample. */
 static inline void mark_pause(void)
 {
 #ifdef __aarch64__
@@ -77,8 +77,8 @@ static inline void mark_bit(int is_set)
 #define MARK_NAME_BITS 64
 
 /*
- * Say by what name the next sample is known, before its clock is read: a plugin
- * cannot read registers, so the name's bits are marks, the highest first.
+ * Tell the plugin the name of the next sample, before the clock is read. The
+ * plugin cannot read registers, so each bit is a mark, the highest first.
  */
 static inline void mark_name(unsigned long name)
 {

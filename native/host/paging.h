@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The runner's side of experiments with page tables: their frames, and how
- * entries and descriptors are compared with what the oracle says.
+ * The runner's side of experiments with page tables: it maps their frames, and
+ * compares entries and struct pages with those of the oracle.
  */
 #ifndef REAM_PAGING_H
 #define REAM_PAGING_H
@@ -18,7 +18,7 @@
 #define PAGING_TABLE_RAM_BYTES (256UL << 20)	/* room for page tables of 64 GiB, twice */
 #define PAGING_WORLD_BYTES 4096UL
 
-/* The descriptor of a frame, and what the frame holds. */
+/* Addresses of the struct page and of the contents of a frame. */
 static inline unsigned char *descriptor(unsigned long pfn)
 {
 	return (unsigned char *)PAGING_MAP_ADDRESS + (pfn - PAGING_TABLE_PFN) * DESCRIPTOR_BYTES;
@@ -29,7 +29,7 @@ static inline unsigned char *contents(unsigned long pfn)
 	return (unsigned char *)PAGING_RAM_ADDRESS + (pfn - PAGING_TABLE_PFN) * PAGE_BYTES;
 }
 
-/* What anonymous and file folios point to; the experiment's prepare(). */
+/* Map what folio->mapping points to. For the experiment's prepare(). */
 static inline void paging_prepare(void)
 {
 	launch_map_small(PAGING_ANON_VMA_ADDRESS, PAGING_WORLD_BYTES);
@@ -37,11 +37,11 @@ static inline void paging_prepare(void)
 }
 
 /**
- * paging_map() - map what the frames of all rows need
- * @nr_pages: Frames from PAGING_DATA_PFN on, of the largest row.
+ * paging_map() - map struct pages and contents of the frames of all rows
+ * @nr_pages: Number of frames from PAGING_DATA_PFN on, in the largest row.
  *
- * Contents are reserved, not touched: frames that nothing looks into cost
- * nothing. Ends the program if there is no memory.
+ * Contents are only reserved, so frames that nothing accesses use no memory.
+ * Ends the program if there is no memory.
  */
 static inline void paging_map(size_t nr_pages)
 {
@@ -66,7 +66,7 @@ static const struct host_fact paging_addresses[] = {
 	{ }
 };
 
-/* No line of a row's descriptors and page tables in any cache, or all that fits. */
+/* Evict the struct pages and page tables of a row from all caches, or read them all. */
 static inline void paging_set_caches(bool cold, size_t page_bytes, size_t nr_tables)
 {
 	if (cold) {
@@ -79,7 +79,7 @@ static inline void paging_set_caches(bool cold, size_t page_bytes, size_t nr_tab
 	cache_touch(contents(PAGING_TABLE_PFN), nr_tables * PAGE_BYTES);
 }
 
-/* Say what is not as expected; false, to be returned. */
+/* Report a wrong value. Return: false. */
 static inline bool paging_say(const char *row, const char *subject, const char *what, size_t at,
 			      unsigned long is, unsigned long expected)
 {
@@ -88,14 +88,14 @@ static inline bool paging_say(const char *row, const char *subject, const char *
 	return false;
 }
 
-/* What is known of a variant: whether it takes entries in batches. */
+/* Whether a variant processes entries in batches, as far as it is known. */
 enum batching {
 	BATCHING_UNKNOWN,
 	BATCHING_YES,
 	BATCHING_NO,
 };
 
-/* Which of the two answers a kernel has to give: its first one where they differ tells. */
+/* Whether a kernel batches entries. The first row whose two results differ decides. */
 static inline bool paging_takes_batches(enum batching *known, const unsigned long *entries,
 					const struct image *single)
 {
@@ -107,9 +107,9 @@ static inline bool paging_takes_batches(enum batching *known, const unsigned lon
 }
 
 /**
- * struct paging_answer - what one kind of kernel has to make of a row
- * @entries: Afterwards.
- * @counts: Numbers besides: what was returned and flushed.
+ * struct paging_answer - correct result of a row for one kind of kernel
+ * @entries: The entries afterwards.
+ * @counts: Other numbers, such as return values and flushes.
  */
 struct paging_answer {
 	const struct image *entries;
@@ -117,17 +117,17 @@ struct paging_answer {
 };
 
 /**
- * paging_answer() - which answer a kernel has to give to a row
- * @ruled_out: By number, the answers that it did not give to rows before; those
- *	that it does not give to this one are added. 0 to begin with.
- * @answers: All that are right, whose entries are NULL if they are the first's.
- * @nr: How many.
+ * paging_answer() - choose the answer that a kernel has to give to a row
+ * @ruled_out: Bitmap of the answers that the kernel did not give to earlier rows.
+ *	Those that it does not give to this row are added. Initially 0.
+ * @answers: All correct answers. NULL entries stand for those of the first answer.
+ * @nr: Number of answers.
  * @is: Entries that the kernel left.
- * @counts: Its numbers.
- * @nr_counts: How many.
+ * @counts: Numbers that the kernel returned.
+ * @nr_counts: Number of @counts.
  *
- * A kernel gives one kind of answer to all rows. Return: that one, or one that it
- * should have given if there is none left.
+ * A kernel must give the same kind of answer to all rows. Return: that answer, or
+ * one that it should have given if no answer is left.
  */
 static inline const struct paging_answer *
 paging_answer(unsigned int *ruled_out, struct paging_answer *answers, unsigned int nr,
@@ -155,7 +155,7 @@ paging_answer(unsigned int *ruled_out, struct paging_answer *answers, unsigned i
 	return right;
 }
 
-/* Whether @nr entries are those of an image; of none, whether they are empty. */
+/* Compare @nr entries with an image. Without an image they must be empty. */
 static inline bool paging_same_entries(const char *row, const char *subject, const char *what,
 				       const unsigned long *is, const struct image *expected,
 				       unsigned long nr)
@@ -171,7 +171,7 @@ static inline bool paging_same_entries(const char *row, const char *subject, con
 	return true;
 }
 
-/* Whether the descriptors from PAGING_DATA_PFN on are those of an image. */
+/* Compare the struct pages from PAGING_DATA_PFN on with an image. */
 static inline bool paging_same_pages(const char *row, const char *subject,
 				     const struct image *expected)
 {

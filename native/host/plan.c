@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Reads a launch's plan, as lab/ream/stage/runner_plan.py writes it. */
+/* Read the plan of a launch, which lab/ream/stage/runner_plan.py writes. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -139,7 +139,7 @@ static void map_image(const char *key, struct image *image)
 	close(fd);
 }
 
-/* The images of a field, and how many: none, if it is of another kind. */
+/* The images of a field. @nr is set to their number, which is 0 for other kinds. */
 static struct image *images_of(const struct plan_field *field, void *row, size_t *nr)
 {
 	bool is_image = field->kind == PLAN_IMAGE || field->kind == PLAN_IMAGE_OR_NONE ||

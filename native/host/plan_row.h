@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * How the lines of a plan are read into an experiment's struct row, made of its
- * row.def. A runner includes this once, behind the structure and the words that
- * a field may choose from.
+ * The fields of an experiment's struct row, generated from its row.def, by which
+ * lines of a plan are read. A runner includes this once, after the structure and
+ * the words of PLAN_CHOICE fields.
  */
 static const struct plan_field row_fields[] = {
 #define ROW PLAN_ROW

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The other CPUs: one thread each, pinned, with its own per-CPU area.
+ * The other CPUs: one pinned thread each, with a per-CPU area of its own.
  *
- * Stands in for the kernel's unbound workers. An idle thread sleeps, as a
- * kworker does, so the cost of waking it is in the time of what woke it.
+ * The pool stands in for the kernel's unbound workers. An idle thread sleeps as
+ * a kworker does, so the task that submits a job pays for the wakeup.
  *
- * More threads than there are CPUs share them; those that pool_use() leaves out
- * take no job.
+ * If there are more threads than real CPUs, they share these. Threads that
+ * pool_use() excludes take no jobs.
  *
- * Where CPUs take turns (turns.c), a job is given to the first idle CPU when it
- * is submitted, and whoever waits gives its turn away.
+ * If CPUs take turns (turns.c), host_submit() assigns a job to the first idle
+ * CPU, and a CPU that waits passes its turn on.
  *
- * All state is under one lock; a job's effects reach whoever waits for it
- * through that lock: the worker takes it after the job, the waiter before
- * going on.
+ * One lock protects all state. It also orders the effects of a job before its
+ * waiter continues: the worker takes the lock after the job, and the waiter
+ * takes it before it returns.
  */
 #include <errno.h>
 #include <limits.h>
@@ -38,12 +38,12 @@ static struct {
 	pthread_mutex_t lock;
 	pthread_cond_t queued;
 	pthread_cond_t finished;
-	pthread_cond_t admitted;	/* where CPUs that are not in use wait */
+	pthread_cond_t admitted;	/* CPUs that are not in use wait here */
 	struct job waiting[NR_JOBS];
 	unsigned int nr_waiting;
-	void *running[NR_POOL_CPUS];	/* by CPU; NULL = idle */
-	struct job given[NR_POOL_CPUS];	/* likewise, where CPUs take turns */
-	pthread_t thread[NR_POOL_CPUS];	/* likewise */
+	void *running[NR_POOL_CPUS];	/* job of each CPU; NULL = idle */
+	struct job given[NR_POOL_CPUS];	/* next job of each CPU, if CPUs take turns */
+	pthread_t thread[NR_POOL_CPUS];	/* thread of each CPU */
 	unsigned int nr_cpus;
 	unsigned int nr_used;
 	unsigned int nr_ready;
@@ -66,8 +66,8 @@ static struct job take_job(void)
 }
 
 /*
- * A CPU that is not in use never waits for jobs, else it could be the one that
- * a signal wakes. The lock is held.
+ * A CPU that is not in use must not wait on pool.queued, since a signal might
+ * then wake it instead of a usable CPU. The caller holds the lock.
  */
 static void wait_for_job(unsigned int cpu)
 {
@@ -81,7 +81,7 @@ static void wait_for_job(unsigned int cpu)
 	}
 }
 
-/* The lock is held: what a CPU runs next, where CPUs take turns. */
+/* Assign a CPU its next job, if CPUs take turns. The caller holds the lock. */
 static void give(unsigned int cpu, struct job job)
 {
 	pool.given[cpu] = job;
@@ -104,7 +104,7 @@ static _Noreturn void run_in_turns(unsigned int cpu)
 	}
 }
 
-/* The lock is held. Waits until something has changed that another CPU did. */
+/* Wait until another CPU has changed something. The caller holds the lock. */
 static void wait_for_others(void)
 {
 	if (!turns_taken()) {
@@ -178,7 +178,7 @@ void pool_use(unsigned int nr_cpus)
 	pthread_mutex_unlock(&pool.lock);
 }
 
-/* The lock is held: whether an idle CPU has it now, where CPUs take turns. */
+/* Give a job to an idle CPU, if CPUs take turns. The caller holds the lock. */
 static bool give_to_idle(struct job job)
 {
 	for (unsigned int cpu = 1; turns_taken() && cpu < pool.nr_used; cpu++) {
@@ -247,7 +247,7 @@ static bool is_idle(void)
 	return !pool.nr_waiting;
 }
 
-/* For a signal handler, which takes no lock: a job may end meanwhile. */
+/* Called from a signal handler, so it takes no lock. A job may end meanwhile. */
 unsigned int pool_signal_running(int signal)
 {
 	unsigned int nr = 0;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The program around hosted kernels: what its parts offer each other.
+ * The program around hosted kernels: interfaces between its parts.
  *
- * A runner boots every kernel linked into it, maps an arena, and then times
- * operations of theirs against fills of the same bytes.
+ * A runner boots every kernel that is linked into it and maps an arena. It then
+ * times operations of the kernels, and fills of the same bytes as their limit.
  */
 #ifndef REAM_PROGRAM_H
 #define REAM_PROGRAM_H
@@ -16,7 +16,7 @@
 #include "arch.h"
 #include "host.h"
 
-/* The runner's own exit codes; lab/ream/stage/native.py turns them into ream's. */
+/* Exit codes of the runner. lab/ream/stage/native.py maps them to those of ream. */
 enum runner_exit {
 	RUNNER_OK = 0,
 	RUNNER_USAGE = 2,
@@ -27,7 +27,7 @@ enum runner_exit {
 	RUNNER_CRASHED = 9,
 };
 
-/* Say one line on standard error and leave. */
+/* Print one line on standard error and exit. */
 _Noreturn __attribute__((format(printf, 2, 3)))
 void die(enum runner_exit code, const char *format, ...);
 
@@ -49,28 +49,28 @@ static inline uint64_t now_ns(void)
 	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 }
 
-/* cpu.c: the machine as its CPU and the scheduler describe it */
+/* cpu.c: the machine as CPUID and the CPU affinity mask describe it */
 
 /**
  * cpu_machine() - describe the CPUs this process may run on
- * @nr_cpus: CPUs of the machine that kernels see; 0 = as many as there are.
- *	Fewer are used if it is less; if it is more, they share the real ones.
- * @all_real: Take each of these for a real one, however many there are. Then no
- *	thread is ever pinned: launches that run at the same time would share a CPU.
+ * @nr_cpus: Number of CPUs that the kernels see, or 0 for all real ones. If
+ *	there are more than real ones, they share these.
+ * @all_real: Treat each of these as a real CPU, and pin no thread. Otherwise
+ *	launches that run at the same time would be pinned to the same CPUs.
  *
- * Pins the calling thread to the first of them.
+ * Pins the calling thread to the first CPU.
  */
 const struct host_machine *cpu_machine(unsigned int nr_cpus, bool all_real);
 
-/* How many real CPUs those are. */
+/* Number of real CPUs in use. */
 unsigned int cpu_nr_real(void);
 
-/* Pin the calling thread to where CPU @cpu of the machine is. */
+/* Pin the calling thread to the real CPU that CPU @cpu of the machine uses. */
 void cpu_pin(unsigned int cpu);
 
 /*
- * What the final link joins from all kernels, in link order. The linker makes
- * these names of the sections'; see variant.lds.
+ * Sections that the final link merges from all kernels, in link order. The
+ * linker derives these symbols from their names; see variant.lds.
  */
 extern struct host_kernel *const __start_ream_kernels[];
 extern struct host_kernel *const __stop_ream_kernels[];
@@ -80,47 +80,47 @@ extern char __stop_altinstructions[] __attribute__((weak));
 
 /* kernel.c: the kernels linked into this program */
 
-/* Patch alternatives, boot every kernel, make this thread its CPU 0. */
+/* Boot every kernel, apply alternatives, and make this thread CPU 0. */
 void kernel_boot_all(const struct host_machine *machine);
 
 /* Give the calling thread its per-CPU area as CPU @cpu, in every kernel. */
 void kernel_enter_cpu(unsigned int cpu);
 
-/* How often all CPUs together have called a stand-in; exact when they idle. */
+/* Number of calls of a stub on all CPUs. It is exact while they are idle. */
 unsigned long kernel_nr_calls(const struct host_stub *stub);
 
 /* traps.c */
 
 /**
- * traps_install() - turn a kernel's faults into words
- * @forbidden_path: Lines "address variant symbol": addresses given to symbols
- *	that nobody defines. Reaching one ends the program with its name.
+ * traps_install() - install handlers that report a kernel's faults
+ * @forbidden_path: File of lines "address variant symbol", for symbols that are
+ *	undefined. An access to such an address ends the program with the name.
  */
 void traps_install(const char *forbidden_path);
 
-/* The same for a thread of the pool; a sample that is stuck is CPU 0's to report. */
+/* Prepare a pool thread likewise. Only CPU 0 reports a sample that is stuck. */
 void traps_enter_thread(void);
 
 /**
- * traps_skip_interrupt_flag() - whether cli and sti are taken for no-operations
- * @skip: So from now on; else, as in the beginning, they are faults.
+ * traps_skip_interrupt_flag() - choose whether cli and sti are skipped
+ * @skip: Skip them from now on. Otherwise, as initially, they are faults.
  *
- * A program may not touch the flag, and need not: no interrupt handler runs on
- * its threads. But each costs a signal: not in what is timed.
+ * A program cannot change the interrupt flag, and need not: no interrupt handler
+ * runs on its threads. Skipping costs a signal, so do not use it in timed code.
  */
 void traps_skip_interrupt_flag(bool skip);
 
-/* How many WARNs the kernels have raised so far; each was printed. */
+/* Number of WARNs that the kernels have raised so far. */
 unsigned int traps_nr_warnings(void);
 
-/* watch.c: which sample is under way */
+/* watch.c: the watchdog of samples */
 
 /**
- * struct watched - the sample that is under way, or was last
- * @row: Its row's name; NULL before the first.
- * @subject: The variant, or the limit.
+ * struct watched - the current or last sample
+ * @row: Name of its row. NULL before the first sample.
+ * @subject: Name of its variant or limit.
  * @allowed_ns: How long it may take.
- * @slowest_ns: The slowest of its row before it; 0 = it is the first.
+ * @slowest_ns: Slowest sample of the row before it; 0 if it is the first.
  */
 struct watched {
 	const char *row;
@@ -131,47 +131,47 @@ struct watched {
 
 const struct watched *watch_now(void);
 
-/* Seconds for the first sample of a row, and least seconds for others. */
+/* Set the limit of the first sample of a row, and the lower bound of later limits. */
 void watch_set_patience(unsigned int first_s, unsigned int least_s);
 
 /**
- * watch_begin() - from here on a sample is under way
- * @row: The row's name; has to last, as @subject has.
- * @subject: The variant's name, or the limit's.
+ * watch_begin() - start to watch a sample
+ * @row: Name of the row. It must stay valid, and so must @subject.
+ * @subject: Name of the variant or limit.
  *
- * If it has not ended in time, SIGALRM ends the program. To be called outside
- * of the clock; a sample before it is over.
+ * SIGALRM ends the program if the sample does not end in time. Call this outside
+ * of the timed span. It also ends the watch of the previous sample.
  */
 void watch_begin(const char *row, const char *subject);
 
-/* The sample is verified, and nothing of it is left but to print it. */
+/* Stop watching: the sample is verified and only has to be printed. */
 void watch_end(void);
 
 /* reach.c: which functions the rows of a plan enter */
 
 /**
- * reach_read() - have entries of functions watched
- * @path: Their addresses in this program, ascending, one a line.
+ * reach_read() - read the functions whose entries are watched
+ * @path: File of their addresses in this program, ascending, one per line.
  */
 void reach_read(const char *path);
 
-/* Before a sample, and after it. */
+/* Set the breakpoints before a sample, and remove them after it. */
 void reach_begin(void);
 void reach_end(void);
 
-/* A trap: whether it was at such an entry; then the function goes on. */
+/* Handle a trap. Return: whether it was at a watched entry, which then continues. */
 bool reach_meet(void *context);
 
-/* Which of them, by number, were entered since this was last asked. */
+/* Print the numbers of the functions entered since the last call. */
 void reach_print(const char *row);
 
 /* fault.c */
 
 /**
- * struct fault_cause - what is known of a fault besides its address
- * @symbol: The undefined symbol that was reached; NULL = none.
- * @file: Where the source has a BUG(); NULL = it is none.
- * @line: In @file.
+ * struct fault_cause - the cause of a fault, as far as it is known
+ * @symbol: The undefined symbol that was accessed, or NULL.
+ * @file: Source file of the BUG(), or NULL if it is none.
+ * @line: Line in @file.
  */
 struct fault_cause {
 	const char *symbol;
@@ -179,74 +179,74 @@ struct fault_cause {
 	unsigned int line;
 };
 
-/* Learn what is code; before the first report. */
+/* Find the bounds of code. Call it before the first report. */
 void fault_prepare(void);
 
-/* Print where this thread is, as JSON; a signal handler's. @cause may be NULL. */
+/* Print the state of this thread as JSON, from a signal handler. @cause may be NULL. */
 void fault_report(const siginfo_t *info, const void *context, const struct fault_cause *cause);
 
 /* pool.c: the other CPUs */
 
-/* Start a thread for each CPU but 0, which is the caller; all are in use. */
+/* Start a thread for each CPU but CPU 0, which is the caller. All CPUs are in use. */
 void pool_start(unsigned int nr_cpus);
 
 /*
- * From now on jobs run on the first @nr_cpus CPUs only; 0 = on all. Without
- * it two jobs could share a real CPU while another idles.
+ * Run jobs only on the first @nr_cpus CPUs from now on; 0 means all. Otherwise
+ * two jobs could share a real CPU while another one is idle.
  */
 void pool_use(unsigned int nr_cpus);
 
 /**
- * pool_run() - run a share of some work on each of several CPUs
- * @nr_threads: The caller and @nr_threads - 1 pool threads.
- * @run: Called as run(@context, index, @nr_threads), index 0 on the caller.
+ * pool_run() - divide some work among several CPUs
+ * @nr_threads: Number of CPUs: the caller and @nr_threads - 1 pool threads.
+ * @run: Called as run(@context, index, @nr_threads). Index 0 is the caller.
  */
 void pool_run(unsigned int nr_threads,
 	      void (*run)(void *context, unsigned int index, unsigned int nr),
 	      void *context);
 
-/* Send a signal to every pool thread that runs a job; how many there are. */
+/* Send a signal to every pool thread that runs a job. Return: their number. */
 unsigned int pool_signal_running(int signal);
 
-/* Forget who took part; then count the CPUs, the caller among them. */
+/* Reset, and then count, the CPUs that have run jobs. The caller is counted, too. */
 void pool_reset_participants(void);
 unsigned int pool_nr_participants(void);
 
-/* turns.c: CPUs that run one at a time */
+/* turns.c: CPUs that take turns */
 
-/* From now on they do; before pool_start(). */
+/* Let CPUs run one at a time from now on. Call it before pool_start(). */
 void turns_begin(void);
 bool turns_taken(void);
 
-/* The calling thread is this CPU. The first turn is CPU 0's. */
+/* Make the calling thread this CPU. CPU 0 has the first turn. */
 void turns_enter(unsigned int cpu);
 
-/* A CPU that was idle has something to do; the caller has the turn. */
+/* Mark an idle CPU as ready to run. The caller must have the turn. */
 void turns_make_ready(unsigned int cpu);
 
-/* Wait until all others that are ready have had a turn; whether there were any. */
+/* Let all other ready CPUs have a turn. Return: whether there were any. */
 bool turns_yield(void);
 
-/* What a kernel takes for the time. */
+/* The simulated time that kernels read. */
 uint64_t turns_now_ns(void);
 
-/* Let others have a turn; if there are none, that time has passed. */
+/* Let other CPUs have a turn. If none is ready, advance the time by @ns. */
 void turns_sleep_for(uint64_t ns);
 
-/* Wait for a turn, with nothing to do; @had_it: after giving the caller's own away. */
+/* Become idle until the next turn. With @had_it, pass the caller's turn on first. */
 void turns_idle(bool had_it);
 
-/* fill.c: the physical limit, writing the same bytes with nothing to think */
+/* fill.c: the physical limit: writing the same bytes without any computation */
 
-/* Wait until what this CPU has filled is on its way for good; of the architecture. */
+/* Drain the stores of this CPU. Each architecture defines it. */
 void fill_drain(void);
 
 /**
- * struct fill_range - the bytes an operation writes
- * @start: 64-byte aligned.
- * @block_bytes: Contiguous bytes of each block, a multiple of 64.
- * @stride_bytes: From one block to the next.
- * @nr_blocks: How many.
+ * struct fill_range - the bytes that an operation writes
+ * @start: Start address, which is 64-byte aligned.
+ * @block_bytes: Size of a contiguous block, a multiple of 64.
+ * @stride_bytes: Distance from one block to the next.
+ * @nr_blocks: Number of blocks.
  */
 struct fill_range {
 	unsigned char *start;
@@ -257,26 +257,26 @@ struct fill_range {
 
 struct fill_kind {
 	const char *name;
-	bool streams;	/* leaves the target evicted */
+	bool streams;	/* leaves the target out of the caches */
 	bool (*available)(void);
 	void (*fill)(unsigned char *to, size_t bytes, uint64_t word);
 };
 
-/* The kinds that exist, ended by a NULL name; not all are available. */
+/* All kinds, ended by a NULL name. The CPU may lack some of them. */
 extern const struct fill_kind fill_kinds[];
 
-/* Fill a range with @nr_threads CPUs; drained when it returns. */
+/* Fill a range with @nr_threads CPUs. The stores are drained on return. */
 void fill_range(const struct fill_kind *kind, const struct fill_range *range,
 		uint64_t word, unsigned int nr_threads);
 
-/* arena.c: the memory that maps are made in */
+/* arena.c: the memory in which memory maps are made */
 
 #define ARENA_POISON 0xa5a5a5a5a5a5a5a5ULL
 
 enum pre_state {
-	PRE_EVICTED,	/* holds poison, no line of it in any cache */
-	PRE_DIRTY,	/* holds poison, just written with cached stores */
-	PRE_UNTOUCHED,	/* no page behind it yet; reads as zero */
+	PRE_EVICTED,	/* filled with poison; no cache holds a line of it */
+	PRE_DIRTY,	/* filled with poison by cached stores just before */
+	PRE_UNTOUCHED,	/* not populated; reads as zero */
 };
 
 struct arena {
@@ -284,10 +284,10 @@ struct arena {
 	size_t bytes;
 };
 
-/* Reserve @bytes at @address, huge-page backed and touched. */
+/* Map @bytes at @address with transparent huge pages, and touch them. */
 struct arena arena_map(uintptr_t address, size_t bytes, unsigned int nr_threads);
 
-/* How much of the arena lies in huge pages, as the host's kernel says. */
+/* How much of the arena huge pages back, according to the host's /proc/self/smaps. */
 size_t arena_huge_bytes(const struct arena *arena);
 
 /* Bring the first @bytes of the arena into a pre-state. */
@@ -295,11 +295,11 @@ void arena_set_pre_state(const struct arena *arena, size_t bytes,
 			 enum pre_state state, unsigned int nr_threads);
 
 /**
- * struct image - what memory holds, or must hold
- * @start: Mapped read-only from the oracle's file; NULL if there is none.
- * @words: The same, of numbers.
- * @bytes: Its length; the image repeats after that.
- * @path: Of the file.
+ * struct image - initial or expected contents of memory
+ * @start: The oracle's file, mapped read-only. NULL if there is none.
+ * @words: The same as an array of numbers.
+ * @bytes: Length of the image. It repeats after that.
+ * @path: Path of the file.
  */
 struct image {
 	union {
@@ -322,42 +322,42 @@ size_t arena_first_difference(const unsigned char *start, size_t bytes,
 			      const struct image *image, unsigned int nr_threads);
 
 /*
- * Whether @bytes from @start on are as the image; if not, says with @row and
- * @subject before it how @where differs: 64 bytes, and what they should be. If
- * @type is not NULL, it consists of structures of that type, of 64 bytes each.
+ * Compare @bytes from @start on with an image. Report the first difference with
+ * the names @row, @subject and @where, and the 64 bytes around it. If @type is not
+ * NULL, the memory is an array of structures of that type, of 64 bytes each.
  */
 bool arena_is(const char *row, const char *subject, const char *where,
 	      const char *type, const unsigned char *start, size_t bytes,
 	      const struct image *image, unsigned int nr_threads);
 
-/* Written beyond the map? So many bytes behind it must stay as they were. */
+/* A guard area after the map detects writes beyond its end. */
 #define ARENA_GUARD_BYTES 65536UL
 
 /* Fill the guard at @start. */
 void arena_set_guard(unsigned char *start);
 
-/* Whether all of it still holds @expected; if not, that is said. */
+/* Check that the whole guard still holds @expected, and report if not. */
 bool arena_guard_is_whole(const char *row, const char *subject, const unsigned char *start,
 			  unsigned char expected);
 
 /* say.c */
 
 /*
- * Whether a structure holds what it should. If not, says with @who before it
- * which field does not, and after the field's name @of: which one it is.
+ * Compare a structure with its expected contents. Report the first wrong field,
+ * with @who before it, and after it @of, which identifies the structure.
  */
 bool area_is_as_expected(const char *who, const char *of, const struct host_area *area);
 
-/* The same of @areas, until one without a type; @subject of @row wrote them. */
+/* Compare all @areas, up to one without a type, which @subject wrote for @row. */
 bool areas_are_as_expected(const char *row, const char *subject, const char *of,
 			   const struct host_area *areas);
 
 /* caches.c */
 
-/* Take every line of some memory out of all caches. */
+/* Evict some memory from all caches. */
 void cache_evict(void *start, size_t bytes);
 
-/* Read every line of some memory. */
+/* Read every cache line of some memory. */
 void cache_touch(const void *start, size_t bytes);
 
 /* random.c: splitmix64 */

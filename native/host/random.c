@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Seeded randomness: the same seed plans the same launch. */
+/* Seeded random numbers: the same seed gives the same launch. */
 #include "program.h"
 
 /* splitmix64: Steele, Lea, Flood, "Fast splittable pseudorandom number generators", 2014. */
@@ -15,8 +15,8 @@ uint64_t random_next(uint64_t *state)
 /**
  * random_order() - draw a permutation
  * @order: Filled with 0 .. @nr - 1 in random order.
- * @nr: How many.
- * @state: The generator's; advanced, so that rounds differ.
+ * @nr: Number of elements.
+ * @state: State of the generator. It is advanced, so that rounds differ.
  */
 void random_order(unsigned int *order, unsigned int nr, uint64_t *state)
 {

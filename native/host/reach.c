@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Which functions of a kernel the rows of a plan enter.
+ * Record which functions of a kernel the rows of a plan enter.
  *
- * Before each sample a trap stands at the entry of every function that was
- * asked for; who meets one notes it, puts back what was there and goes on. So
- * each costs one trap a sample, and all else runs at its own speed. Two CPUs
- * may meet the same one: both note it, and both put back the same byte. The
- * samples of such a launch say nothing of time, and are not printed.
+ * Before each sample, every function in the list gets a breakpoint at its entry.
+ * The handler records the function, restores the instruction and continues. So a
+ * function costs at most one trap per sample. Two CPUs may hit the same
+ * breakpoint: both record it and restore the same instruction. The samples of
+ * such a launch have no meaningful time, and are not printed.
  */
 #define _GNU_SOURCE
 #include <stdio.h>
@@ -24,7 +24,7 @@ struct entry {
 
 static struct entry *entries;	/* by address, ascending */
 static size_t nr_entries;
-static size_t *order, nr_met;	/* those that were met, first ones first */
+static size_t *order, nr_met;	/* entered functions, in the order of their first entry */
 
 static void make_writable(void)
 {

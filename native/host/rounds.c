@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* The rounds of a row: variants and limits in turn, in random order. */
+/* The rounds of a row: each runs all variants and limits in random order. */
 #include "rounds.h"
 
 void rounds_set_pre_state(struct rounds *rounds)
@@ -78,7 +78,7 @@ void rounds_add_limit(struct rounds *rounds, const char *name, const void *limit
 		.subject = name, .limit = limit, .nr_threads = 1, .sample = sample,
 	};
 
-	if (launch.counts)	/* a limit is a time */
+	if (launch.counts)	/* limits are times, so counts have none */
 		return;
 	add(rounds, slot);
 	slot.nr_threads = rounds->nr_threads;
@@ -101,8 +101,8 @@ static bool take_sample(struct rounds *rounds, const struct slot *slot)
 }
 
 /*
- * The first call of a kernel in a launch, and in a row, meets page tables, code
- * and buffers that no call has been at, and may take twice as long.
+ * The first call of a kernel in a launch or row finds page tables, code and
+ * buffers cold, and may take twice as long.
  */
 static bool warm_up(struct rounds *rounds)
 {

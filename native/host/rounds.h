@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The rounds of a row: every variant and every limit once in each, in an order
- * drawn anew.
+ * The rounds of a row. Each round runs every variant and every limit once, in a
+ * new random order.
  */
 #ifndef REAM_ROUNDS_H
 #define REAM_ROUNDS_H
@@ -13,13 +13,13 @@
 struct rounds;
 
 /**
- * struct slot - what runs once in a round
- * @subject: The variant's name, or the limit's.
- * @variant: Index of the kernel, if it is one.
- * @limit: What @sample is to run of a limit; NULL = it is the variant.
- * @nr_threads: CPUs that it may use.
- * @sample: Measure it once, and print it. Returns false if memory was not what
- *	it must be; that has been said then.
+ * struct slot - a variant or limit, which runs once in a round
+ * @subject: Name of the variant or limit.
+ * @variant: Index of the kernel, for a variant.
+ * @limit: Data of @sample for a limit. NULL for a variant.
+ * @nr_threads: Number of CPUs that it may use.
+ * @sample: Take one sample and print it. Returns false if memory was wrong, and
+ *	has reported it then.
  */
 struct slot {
 	const char *subject;
@@ -30,21 +30,21 @@ struct slot {
 };
 
 /**
- * struct rounds - a row, as far as its rounds go
- * @row: Its name.
- * @nr_rounds: How many.
- * @nr_threads: CPUs of a variant; limits run on one and on as many.
+ * struct rounds - the rounds of one row
+ * @row: Name of the row.
+ * @nr_rounds: Number of rounds.
+ * @nr_threads: CPUs of a variant. Limits run on one CPU and on this many.
  * @warms_up: Whether every variant runs once before the first sample that
- *	counts: its sample is printed only if it is wrong.
- * @nr_bytes: What a sample is about.
- * @context: The row, of each tree one after the other; see rounds_row().
- * @arena: The memory measured in, if rounds_set_pre_state() is used.
- * @map_bytes: How much of it a pre-state is about.
- * @pre_state: Set before every sample.
- * @fill: The bytes that rounds_add_fills() writes; of none no fill is measured.
+ *	counts. The sample of such a run is printed only if it is wrong.
+ * @nr_bytes: Number of bytes that a sample processes.
+ * @context: The row of each tree, one after the other; see rounds_row().
+ * @arena: Memory measured in, if rounds_set_pre_state() is used.
+ * @map_bytes: Size of the part of @arena that has a pre-state.
+ * @pre_state: State of the arena before every sample.
+ * @fill: The bytes that rounds_add_fills() writes. If empty, no fill is measured.
  * @beside: Other numbers of the sample that is printed next, see struct sample.
  *
- * What follows belongs to rounds.c.
+ * The members after these are private to rounds.c.
  */
 struct rounds {
 	const char *row;
@@ -60,12 +60,12 @@ struct rounds {
 	const struct host_fact *beside;
 
 	unsigned int round;
-	bool is_evicted;	/* the arena is known to be in PRE_EVICTED */
+	bool is_evicted;	/* the arena is known to be in state PRE_EVICTED */
 	unsigned int nr_slots;
 	struct slot slots[MOST_SLOTS];
 };
 
-/* The row as it is of a variant's tree; a limit does the first one's. */
+/* The row of a variant's tree. A limit uses the row of the first tree. */
 static inline void *rounds_row(const struct rounds *rounds, const struct slot *slot)
 {
 	unsigned int tree = slot->limit ? 0 : launch.tree_of[slot->variant];
@@ -73,27 +73,27 @@ static inline void *rounds_row(const struct rounds *rounds, const struct slot *s
 	return (char *)rounds->context + tree * row_layout.bytes;
 }
 
-/* A slot for every variant; before those of limits. */
+/* Add a slot for every variant. Call it before slots of limits are added. */
 void rounds_add_variants(struct rounds *rounds,
 			 bool (*sample)(struct rounds *rounds, const struct slot *slot));
 
-/* One for a limit on one CPU and, if there are more, one on @nr_threads of them. */
+/* Add a slot for a limit on one CPU and, if there are more, one on all of @nr_threads. */
 void rounds_add_limit(struct rounds *rounds, const char *name, const void *limit,
 		      bool (*sample)(struct rounds *rounds, const struct slot *slot));
 
-/* Those of all fills that this CPU has. */
+/* Add slots for all kinds of fills that this CPU supports. */
 void rounds_add_fills(struct rounds *rounds);
 
-/* All rounds of a row; false as soon as a sample is not verified. */
+/* Run all rounds of a row. Return: false as soon as a sample is not verified. */
 bool rounds_run(struct rounds *rounds);
 
 /* Bring the arena into the row's pre-state, unless it is known to be there. */
 void rounds_set_pre_state(struct rounds *rounds);
 
-/* The arena has been written to: it is in no pre-state any more. */
+/* Record that the arena was written to, so that it is in no pre-state any more. */
 void rounds_arena_written(struct rounds *rounds);
 
-/* Returns @verified. */
+/* Print a sample. Return: @verified. */
 bool rounds_print_sample(const struct rounds *rounds, const struct slot *slot,
 			 unsigned int nr_threads, struct span span, bool verified);
 

@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* What memory holds, and what it should: by the kernel's name for the field. */
+/* Report differences in structures by the kernel's names of their fields. */
 #include <stdio.h>
 #include <string.h>
 #include "launch.h"
 
 #define MOST_NAME_BYTES 128
 #define WORD_BYTES 8UL
-#define PAGE_BYTES 64UL	/* of struct page */
-#define LINK_AT 8UL	/* of page->compound_head */
+#define PAGE_BYTES 64UL	/* sizeof(struct page) */
+#define LINK_AT 8UL	/* offset of page->compound_head */
 
 /**
- * struct field - what lies at some byte of a structure
- * @type: The structure's.
- * @names: All of them, if a union has several; empty if it is not known.
- * @begin: Its first byte, from the structure's beginning on.
- * @end: Where the next one begins.
+ * struct field - the field at some byte of a structure
+ * @type: Type of the structure.
+ * @names: All its names, if a union has several. Empty if it is not known.
+ * @begin: Offset of its first byte.
+ * @end: Offset of the next field.
  */
 struct field {
 	const char *type;
@@ -48,8 +48,8 @@ static struct field find_field(const struct host_fact *fact, const char *type, s
 }
 
 /*
- * Some tail pages are parts of struct folio. Bytes from the head to this one,
- * which its link to the head says; 0 if it is none of them.
+ * The first tail pages are parts of struct folio. Return: the distance of this
+ * page from its head, which compound_head gives, or 0 if it is no such page.
  */
 static size_t folio_offset(const struct host_area *area)
 {

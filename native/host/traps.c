@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * A kernel's faults, turned into words.
+ * Handlers that report a kernel's faults.
  *
- * Symbols that nobody defines have addresses in a range where nothing is
- * mapped, so calling, reading or writing one faults, and its name is said.
- * BUG() and WARN() are traps: the kernel's own table tells which. What else
- * faults, and what does not come back, is reported and ends the program.
+ * Undefined symbols have addresses in an unmapped range. Calling, reading or
+ * writing one faults, and its name is reported. BUG() and WARN() are traps, which
+ * the kernel's bug table identifies. All other faults, and samples that do not
+ * return, are reported and end the program.
  */
 #define _GNU_SOURCE
 #include <pthread.h>
@@ -16,16 +16,16 @@
 #include <unistd.h>
 #include "program.h"
 
-/* A place where a kernel says that it is wrong, as its table has it. */
+/* A BUG() or WARN(), from the kernel's bug table. */
 struct bug {
 	const char *file;
 	unsigned int line, flags;
 };
 
 #define BUGFLAG_WARNING 1
-#define MOST_WARNINGS 20	/* printed; a WARN in a loop over pages says no more */
+#define MOST_WARNINGS 20	/* print no more: a WARN in a loop repeats itself */
 #define STACK_BYTES 65536
-#define REPORTS_NS 200000000	/* in which the other CPUs say where they are */
+#define REPORTS_NS 200000000	/* time for the other CPUs to report where they are */
 
 struct forbidden {
 	unsigned long address;
@@ -33,7 +33,7 @@ struct forbidden {
 	char symbol[256];
 };
 
-#define FORBIDDEN_BYTES 4096	/* what each such symbol is given */
+#define FORBIDDEN_BYTES 4096	/* address range of each undefined symbol */
 
 static struct forbidden *forbidden;
 static size_t nr_forbidden;
@@ -64,7 +64,7 @@ static void on_segv(int signal, siginfo_t *info, void *context)
 		on_fault(signal, info, context);
 }
 
-/* Which CPU it is that does not come back is not known: all are reported. */
+/* It is unknown which CPU is stuck, so let all report. */
 static void on_stuck(int signal, siginfo_t *info, void *context)
 {
 	const struct timespec moment = { .tv_nsec = REPORTS_NS };
@@ -82,7 +82,7 @@ static void on_asked(int signal, siginfo_t *info, void *context)
 	fault_report(info, context, NULL);
 }
 
-/* With GENERIC_BUG_RELATIVE_POINTERS an entry says how far away a thing is. */
+/* With GENERIC_BUG_RELATIVE_POINTERS an entry contains relative addresses. */
 static const char *pointed_at(const char *distance)
 {
 	return distance + *(const int32_t *)distance;
@@ -142,7 +142,7 @@ static void on_illegal(int signal, siginfo_t *info, void *context)
 	arch_skip_bug(context);
 }
 
-/* An entry that is watched, or on some architectures a bug. */
+/* A trap is a watched function entry or, on some architectures, a BUG() or WARN(). */
 static void on_trap(int signal, siginfo_t *info, void *context)
 {
 	if (!reach_meet(context))
@@ -167,7 +167,7 @@ static void read_forbidden(const char *path)
 	fclose(file);
 }
 
-/* A recursion without end leaves no room on the stack that it is on. */
+/* Handlers need a stack of their own, since endless recursion exhausts the thread's. */
 static void use_stack(void *stack)
 {
 	const stack_t alternate = { .ss_sp = stack, .ss_size = STACK_BYTES };
@@ -195,8 +195,8 @@ void traps_install(const char *forbidden_path)
 	handle(SIGBUS, on_fault);
 	handle(SIGFPE, on_fault);
 	handle(SIGTRAP, on_trap);
-	handle(SIGABRT, on_fault);	/* libc, of a heap that was written over */
-	handle(SIGSYS, on_fault);	/* what native/confine forbids */
+	handle(SIGABRT, on_fault);	/* libc has found a corrupted heap */
+	handle(SIGSYS, on_fault);	/* a system call that native/confine forbids */
 	handle(SIGILL, on_illegal);
 	handle(SIGALRM, on_stuck);
 	handle(SIGUSR1, on_asked);

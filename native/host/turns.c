@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * CPUs that take turns, where what they execute is counted: one runs at a time,
- * until it waits for another or has nothing to do, and then the one that has
- * been ready the longest. Which CPU does what part of a work that they share is
- * then the same each time, and no lock is ever waited for.
+ * CPUs take turns when instructions are counted. One CPU runs until it waits for
+ * another or becomes idle. The CPU that has been ready longest runs next. So
+ * each run divides shared work among the CPUs in the same way, and no CPU ever
+ * waits for a lock.
  *
- * Time is the same each time, too: a reading of the clock takes as long as any
- * other, a sleep as long as was asked for, and nothing else takes any.
+ * Time is simulated, too. Each reading of the clock advances it by a constant,
+ * a sleep by its length, and nothing else advances it.
  */
 #include <pthread.h>
 #include "program.h"
@@ -15,10 +15,10 @@ static struct {
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
 	bool taken;
-	unsigned int turn;	/* whose it is */
-	unsigned int ready[HOST_MOST_CPUS];	/* a ring, of CPUs that wait for theirs */
+	unsigned int turn;	/* CPU that has the turn */
+	unsigned int ready[HOST_MOST_CPUS];	/* ring of CPUs that wait for a turn */
 	unsigned int first, nr_ready;
-	uint64_t now_ns;	/* changed by whose turn it is */
+	uint64_t now_ns;	/* written only by the CPU that has the turn */
 } turns = {
 	.lock = PTHREAD_MUTEX_INITIALIZER,
 	.changed = PTHREAD_COND_INITIALIZER,
@@ -48,7 +48,7 @@ static void add(unsigned int cpu)
 	turns.ready[(turns.first + turns.nr_ready++) % HOST_MOST_CPUS] = cpu;
 }
 
-/* The lock is held. */
+/* Give the turn to the next ready CPU. The caller holds the lock. */
 static void pass_on(void)
 {
 	turns.turn = turns.ready[turns.first];
@@ -99,7 +99,7 @@ void turns_sleep_for(uint64_t ns)
 void turns_idle(bool had_it)
 {
 	pthread_mutex_lock(&turns.lock);
-	if (had_it)	/* whoever waits for what we did is ready */
+	if (had_it)	/* any CPU that waits for our result is ready */
 		pass_on();
 	wait_for_turn();
 	pthread_mutex_unlock(&turns.lock);

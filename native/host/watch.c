@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Which sample is under way, and an end to one that does not come back.
+ * Watchdog: it knows the current sample, and ends one that does not return.
  *
- * The timer is set and cleared outside of the two readings of the clock. It
- * counts real time: who waits for what never comes uses no CPU.
+ * The timer is set and cleared outside of the timed span. It counts real time,
+ * because a sample that hangs in a wait uses no CPU time.
  */
 #include <signal.h>
 #include <string.h>
 #include <sys/time.h>
 #include "program.h"
 
-/* A sample this many times slower than the slowest of its row is not one. */
+/* A sample may take this many times as long as the slowest of its row. */
 #define MOST_TIMES_SLOWER 20
 
 #define NS_PER_S 1000000000ULL
@@ -18,9 +18,9 @@
 
 static struct {
 	struct watched watched;
-	uint64_t first_ns;	/* what the first sample of a row may take */
-	uint64_t least_ns;	/* what every later one may, however fast the others are */
-	uint64_t slowest_ns;	/* of this row so far; 0 = none has ended */
+	uint64_t first_ns;	/* limit of the first sample of a row */
+	uint64_t least_ns;	/* lower bound of the limit of later samples */
+	uint64_t slowest_ns;	/* slowest sample of this row; 0 = none has ended */
 	uint64_t began_ns;
 	bool is_running;
 } watch;

@@ -85,7 +85,7 @@ static int facts_show(struct seq_file *to, void *unused)
 	for (size_t i = 0; i < ARRAY_SIZE(facts); i++)
 		seq_printf(to, "%s %llu\n", facts[i].name, facts[i].value);
 #ifdef CONFIG_ARM64
-	/* Whoever reads the kernel's memory from outside begins with it. */
+	/* A reader of the kernel's memory from outside starts at these page tables. */
 	seq_printf(to, "TTBR1_EL1 %llu\n", read_sysreg(ttbr1_el1));
 #endif
 	return 0;
@@ -206,8 +206,8 @@ static int calls_show(struct seq_file *to, void *unused)
 }
 
 /*
- * A seq_file may ask for the same line twice, so what is taken away is taken
- * once, here. A reader who would see less than there was sees an error.
+ * A seq_file may show the same line twice, so the recorded calls are taken only
+ * once, on open. If some calls were not recorded, the reader gets an error.
  */
 static int calls_open(struct inode *inode, struct file *file)
 {

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * order9: what it costs to get huge pages from a node whose memory is in use.
+ * order9: measure the cost of huge pages on a node whose memory is in use.
  *
  *   insmod order9.ko node=1 cpu=0 count=64
  *
- * does nothing yet. What drives it are its parameters:
+ * only loads the module. Its parameters drive it:
  *
  *   node, order, count, cpu   which pages, how many, from which CPU
- *   ballast   1: before the clock starts, take the blocks that are free, so
- *             that each page has to be made; they are no result, but held
- *   run       write 1 to allocate, bound to the CPU, until as many are held
- *             or none is to be had; write 0 to free all
+ *   ballast   1: before the clock starts, allocate all free blocks, so that
+ *             each huge page needs compaction; they do not count as results
+ *   run       write 1 to allocate on the CPU until "count" pages are held or
+ *             no more can be allocated; write 0 to free all
  *   result    of the last run, "name=value ...":
  *             allocated      pages that are held, without ballast
  *             elapsed_ns     of the loop
@@ -23,14 +23,14 @@
  *             machine_steal_ns   of all CPUs, during the loop
  *
  * Pages are not zeroed, and nothing uses them. When the clock has stopped they
- * are written all over: whoever still has a page of them is to see it.
+ * are overwritten, so that any other user of such a page sees the corruption.
  *
- * Whoever writes to "run" is who allocates, as one whose page fault it is: for
- * a thread of the kernel, compaction would not capture the page it has made;
- * task_capc() in mm/page_alloc.c.
+ * The task that writes to "run" does the allocations, as a task that faults
+ * would. Compaction captures no pages for kernel threads; see task_capc() in
+ * mm/page_alloc.c.
  *
- * What a copy costs is measured when this is loaded, not beside a run: there
- * it would be among what is counted for the run.
+ * The cost of a copy is measured when the module is loaded. During a run it
+ * would be included in what the run counts.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -49,7 +49,7 @@
 #include <linux/sysfs.h>
 #include <linux/tick.h>
 
-/* Pages to copy, and as many to copy to: more than caches near a CPU hold. */
+/* Number of pages to copy, and of targets: more than the caches near a CPU hold. */
 #define COPIED_PAGES 1024
 
 #define PATTERN 0xa5

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Functions that are deliberately not the kernel's, and how each differs.
+ * Functions that deliberately differ from the kernel's, and how each does.
  */
 #include <linux/bug.h>
 #include <linux/cpumask.h>
@@ -32,7 +32,7 @@ static const unsigned int *boot(const struct host_machine *machine)
 	return host_boot_machine(machine);
 }
 
-/* Who runs here: nobody in particular, a thread of the kernel's. */
+/* The current task of each CPU is a kernel thread without an address space. */
 static void init_cpu(unsigned int cpu, unsigned long per_cpu_offset)
 {
 	struct task_struct *task = host_alloc(sizeof(*task));
@@ -42,18 +42,18 @@ static void init_cpu(unsigned int cpu, unsigned long per_cpu_offset)
 	host_enter_cpu(cpu, per_cpu_offset, task);
 }
 
-/* The kernel's workers are threads of a pool in the program around it. */
+/* Threads of the program's pool stand in for the kernel's workers. */
 static void run_work(void *job)
 {
 	struct work_struct *work = job;
 
-	/* As process_one_work(): from here on it may be queued again. */
+	/* As in process_one_work(), the work may be queued again from here on. */
 	clear_bit_unlock(WORK_STRUCT_PENDING_BIT, work_data_bits(work));
 	work->func(work);
 }
 
 /*
- * @wq and @cpu are ignored: there is one pool, and it has a thread per CPU.
+ * @wq and @cpu are ignored, because there is one pool with a thread per CPU.
  */
 bool queue_work_on(int cpu, struct workqueue_struct *wq,
 		   struct work_struct *work)
@@ -65,7 +65,7 @@ bool queue_work_on(int cpu, struct workqueue_struct *wq,
 	return true;
 }
 
-/* @node is ignored likewise; the pool's CPUs are those of the only node. */
+/* @node is ignored likewise, since all CPUs of the pool belong to the same node. */
 bool queue_work_node(int node, struct workqueue_struct *wq,
 		     struct work_struct *work)
 {
@@ -83,8 +83,8 @@ bool cancel_work_sync(struct work_struct *work)
 }
 
 /*
- * Memory of the program's; flags other than zeroing have no meaning here, and
- * an allocation never fails. Weak: an experiment may have them of its node.
+ * Allocate memory of the program. It is always zeroed, flags are ignored, and
+ * allocations never fail. Weak: an experiment may allocate from its node.
  */
 void *__weak __kmalloc_noprof(size_t size, gfp_t flags)
 {
@@ -105,9 +105,9 @@ void __weak kfree(const void *object)
 }
 
 /*
- * The format is printed as it stands, its arguments are not; what a kernel
- * tells as news and nothing worse is not printed at all, nor what goes on with
- * a line, which is arguments mostly.
+ * Print the format without its arguments. Messages of level KERN_INFO and
+ * KERN_DEBUG are not printed, nor are continuations, which consist mostly of
+ * arguments.
  */
 int _printk(const char *format, ...)
 {
@@ -134,5 +134,5 @@ static struct host_kernel kernel = {
 	HOST_KERNEL_OF_MACHINE
 };
 
-/* The only way in: the program walks this section in link order. */
+/* The only entry point: the program walks this section in link order. */
 static struct host_kernel *const entry __used __section("ream_kernels") = &kernel;

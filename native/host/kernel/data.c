@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The kernel's variables that hosted code reads, each with the value it needs.
+ * Variables of the kernel that hosted code reads, each with the value it needs.
  *
- * A variable that is missing here is not zero: touching it ends the program
- * with its name (lab/ream/stage/link.py), because a silent zero is a wrong kernel.
+ * A missing variable does not read as zero: an access ends the program with its
+ * name (lab/ream/stage/link.py), because a silent zero would be a wrong kernel.
  */
 #include <linux/cpumask.h>
 #include <linux/jiffies.h>
@@ -13,17 +13,17 @@
 #include <linux/workqueue.h>
 #include "kernel.h"
 
-/* First in the variant's writable section and aligns it: see variant.lds. */
+/* It comes first in the variant's writable section and aligns it: see variant.lds. */
 static const char first_datum[0] __used __aligned(PAGE_SIZE)
 	__section(".data..ream_first");
 
-/* No hosted path reads time from it; a printed duration is 0. */
+/* No hosted path measures time by jiffies. A printed duration is 0. */
 u64 jiffies_64 __cacheline_aligned_in_smp = INITIAL_JIFFIES;
 
-/* No node has sections until the experiment adds them. Weak: mm/sparse.o may be linked, too. */
+/* The experiment adds the sections. Weak, because mm/sparse.o may be linked, too. */
 struct mem_section **mem_section __weak;
 
-/* Two nodes: the one of the device and, where that has no CPUs, another. */
+/* Two nodes: that of the device, and another one for the CPUs if that has none. */
 static struct pglist_data nodes[2] = {
 	{ .node_id = 0 },
 	{ .node_id = 1 },
@@ -38,7 +38,7 @@ cpumask_var_t node_to_cpumask_map[MAX_NUMNODES] = { &node_masks[0], &node_masks[
 cpumask_var_t node_to_cpumask_map[MAX_NUMNODES];
 #endif
 
-/* boot() sets as many bits as the machine lends us CPUs. kernel/cpu.c */
+/* From kernel/cpu.c. boot() sets a bit for each CPU of the machine. */
 struct cpumask __cpu_possible_mask;
 struct cpumask __cpu_online_mask;
 struct cpumask __cpu_present_mask;
@@ -49,29 +49,29 @@ unsigned int __num_possible_cpus __ro_after_init = 1;
 unsigned int nr_cpu_ids = 1;
 #endif
 
-/* Weak: of those that link mm/page_alloc.o, it is that one's. */
+/* Weak, because mm/page_alloc.o, which defines it, may be linked, too. */
 nodemask_t node_states[NR_NODE_STATES] __weak;
 
 #ifdef CONFIG_NUMA_BALANCING
-/* As most machines have it, so that tiers do not matter. kernel/sched/core.c */
+/* From kernel/sched/core.c. Most machines have this mode, in which tiers do not matter. */
 int sysctl_numa_balancing_mode = NUMA_BALANCING_NORMAL;
 #endif
 
-/* custom.c hands all work to one pool, so no queue has state. */
+/* custom.c submits all works to one pool, so workqueues have no state. */
 struct workqueue_struct *system_unbound_wq;
 struct workqueue_struct *system_wq;
 struct workqueue_struct *system_dfl_wq;
 struct workqueue_struct *system_percpu_wq;
 
-/* The per-CPU area: one copy per thread. */
+/* Offsets of the per-CPU areas, of which each thread has one. */
 unsigned long __per_cpu_offset[NR_CPUS];
 
 /* The kernel's linker script makes this alias, arch/x86/kernel/vmlinux.lds.S. */
 asm(".globl jiffies\n.set jiffies, jiffies_64");
 
 /**
- * host_node() - the node an experiment may fill
- * @nid: 0 or 1.
+ * host_node() - get a node that an experiment may fill
+ * @nid: Node 0 or 1.
  */
 struct pglist_data *host_node(int nid)
 {
@@ -79,10 +79,10 @@ struct pglist_data *host_node(int nid)
 }
 
 /**
- * host_set_node_cpus() - give a node its CPUs
- * @nid: 0 or 1.
- * @nr_cpus: The first that many CPUs are of this node, the other has none; 0
- *	gives all CPUs to the other node.
+ * host_set_node_cpus() - assign CPUs to a node
+ * @nid: Node 0 or 1.
+ * @nr_cpus: Number of CPUs, from CPU 0 on, that belong to this node. The other
+ *	node then has none. 0 assigns all CPUs to the other node.
  */
 void host_set_node_cpus(int nid, unsigned int nr_cpus)
 {
@@ -93,10 +93,10 @@ void host_set_node_cpus(int nid, unsigned int nr_cpus)
 }
 
 /**
- * host_give_cpus() - say which CPUs are a node's
- * @nid: 0 or 1.
- * @first: The first of them.
- * @nr: How many; may be 0.
+ * host_give_cpus() - assign a range of CPUs to a node
+ * @nid: Node 0 or 1.
+ * @first: The first CPU.
+ * @nr: Number of CPUs; may be 0.
  */
 void host_give_cpus(int nid, unsigned int first, unsigned int nr)
 {
@@ -113,11 +113,11 @@ void host_give_cpus(int nid, unsigned int first, unsigned int nr)
 
 /**
  * host_add_sections() - make sections as sparse_add_section() leaves them
- * @start_pfn: In the first of them.
- * @nr_pages: Up to the end of the last.
- * @usage: Room for the usage maps of all of them.
- * @early_pages: Of the first that many frames they count as there since boot.
- * @old_blocks: What each byte of their pageblocks' bits holds.
+ * @start_pfn: A frame in the first section.
+ * @nr_pages: Number of frames up to the end of the last section.
+ * @usage: Memory for the usage maps of all sections.
+ * @early_pages: Number of frames, from the first on, whose sections are early.
+ * @old_blocks: Value of each byte of their pageblock flags.
  */
 void host_add_sections(unsigned long start_pfn, unsigned long nr_pages,
 		       void *usage, unsigned long early_pages,

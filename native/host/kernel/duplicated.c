@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Functions with the meaning of the kernel's own, for the little machine that
- * data.c describes; the originals need more of the kernel than they are worth.
+ * Functions that mean the same as the kernel's own, for the small machine that
+ * data.c describes. The originals would need large other parts of the kernel.
  */
 #include <linux/nodemask.h>
 #include <linux/numa.h>
@@ -10,7 +10,7 @@
 #include <linux/topology.h>
 #include "kernel.h"
 
-/* mm/mempolicy.c: the node itself if it has the state, else the nearest. Weak: or that one's. */
+/* mm/mempolicy.c: the nearest node with this state. Weak, as mempolicy.o may be linked. */
 int __weak numa_nearest_node(int node, unsigned int state)
 {
 	HOST_STUB("duplicated");
@@ -23,9 +23,9 @@ int __weak numa_nearest_node(int node, unsigned int state)
 
 #ifdef CONFIG_PREEMPT_RCU
 /*
- * kernel/rcu/tree_plugin.h: the task counts how deep it is. No grace period
- * waits for a hosted task, so nothing special is left to do at the outermost
- * unlock; the kernel looks for that in one more load.
+ * kernel/rcu/tree_plugin.h: the task counts its nesting depth. No grace period
+ * waits for a hosted task, so the outermost unlock has no special work. It only
+ * loads rcu_read_unlock_special, as the kernel does.
  */
 void __rcu_read_lock(void)
 {

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Inside a hosted kernel: how its substitutes declare themselves.
+ * Inside a hosted kernel: declarations of its substitute functions.
  *
- * They are split by honesty, one file each:
- *   duplicated.c  same meaning as the kernel's own;
- *   stubbed.c     does nothing, and that is right here;
- *   custom.c      deliberately different, and each says how.
- * A symbol in none of them is not defined at all: see lab/ream/stage/link.py.
+ * They are split by honesty, one file for each kind:
+ *   duplicated.c  means the same as the kernel's own;
+ *   stubbed.c     does nothing, which is correct here;
+ *   custom.c      differs deliberately, and a comment says how.
+ * Symbols in none of them stay undefined: see lab/ream/stage/link.py.
  */
 #ifndef REAM_KERNEL_H
 #define REAM_KERNEL_H
@@ -20,8 +20,8 @@
 #include "machine.h"
 
 /*
- * Counts the calls of the function it stands in, on each CPU apart: one
- * instruction without a lock. The program adds them up when all is done.
+ * Count the calls of the enclosing function, per CPU, by one instruction without
+ * a lock prefix. The program adds the counts up at the end.
  */
 #define HOST_STUB(honesty_)						\
 	do {								\
@@ -39,7 +39,7 @@
 extern const void *const host_experiment_ops;
 extern const struct host_fact host_experiment_facts[];
 
-/* The linker gathers these here. See variant.lds. */
+/* The linker collects these pointers. See variant.lds. */
 extern struct host_stub *const host_stubs[];
 
 extern const struct bug_entry host_bug_table[], host_bug_table_end[];
@@ -63,12 +63,12 @@ void host_add_sections(unsigned long start_pfn, unsigned long nr_pages,
 
 #define NR_ZONE_AREAS 2
 
-/* A zone and its node, both to hold what @expected, a copy of the node, holds. */
+/* Describe a zone and its node, to be compared with @expected, a copy of the node. */
 static inline void host_zone_areas(struct host_area *areas, const struct zone *zone,
 				   const struct pglist_data *expected,
 				   const struct host_fact *fields)
 {
-	/* By the copy: what the zone says itself may be what is wrong. */
+	/* Use the node ID of the copy, since that of the zone may be wrong. */
 	const struct pglist_data *pgdat = host_node(expected->node_id);
 
 	areas[0] = (struct host_area){

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Functions that do nothing, and where that is right.
+ * Functions that do nothing, and why that is correct.
  */
 #include <linux/sched.h>
 #include "kernel.h"
 
-/* Nobody else wants this CPU: the thread is scheduled by the host's kernel. */
+/* No other task waits for this CPU: the host's kernel schedules the thread. */
 int __cond_resched(void)
 {
 	HOST_STUB("stubbed");
@@ -13,12 +13,12 @@ int __cond_resched(void)
 }
 
 #ifdef CONFIG_HAVE_PREEMPT_DYNAMIC_CALL
-/* Boot patches each call of the trampoline into one of the function, unless told preempt=full. */
+/* Unless booted with preempt=full, calls of the trampoline are patched to this function. */
 asm(".globl __SCT__cond_resched\n.set __SCT__cond_resched, __cond_resched");
 #endif
 
 #ifdef CONFIG_PREEMPT_DYNAMIC
-/* Of a kernel that is booted with preempt=voluntary. kernel/sched/core.c */
+/* kernel/sched/core.c: the kernel counts as booted with preempt=voluntary. */
 bool preempt_model_full(void)
 {
 	HOST_STUB("stubbed");

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The fields of a zone and its node that a message about a wrong one names.
- * An experiment includes this in the middle of a table of struct host_fact,
- * goes on in the same words and undefines them.
+ * Fields of a zone and its node, whose names appear in reports of wrong values.
+ * An experiment includes this inside a table of struct host_fact. It may continue
+ * the table with the same macros, and must undefine them.
  */
 #define FIELD(type, member) { #type "." #member, offsetof(struct type, member) }
 

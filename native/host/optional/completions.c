@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Completions of hosted kernels, deliberately not the kernel's own; an
- * experiment has them if its file `objects` says ream/completions.o.
+ * Completions of hosted kernels, which deliberately differ from the kernel's own.
+ * An experiment uses them if its file `objects` lists ream/completions.o.
  */
 #include <linux/atomic.h>
 #include <linux/completion.h>
@@ -24,7 +24,7 @@ unsigned long host_take_interrupts(void)
 	return take_interrupts ? take_interrupts() : ULONG_MAX;
 }
 
-/* Who waits for a completion does so without this queue. */
+/* Waiters for a completion do not use this queue. */
 void __init_swait_queue_head(struct swait_queue_head *queue, const char *name,
 			     struct lock_class_key *key)
 {
@@ -32,8 +32,8 @@ void __init_swait_queue_head(struct swait_queue_head *queue, const char *name,
 }
 
 /*
- * The wait queue of @x is not used: who waits sleeps on the count itself, by
- * the host's kernel. As there, a wakeup costs what a thread's wakeup costs.
+ * The wait queue of @x is not used: waiters sleep on the count itself, by a futex.
+ * As in a kernel, a wakeup costs as much as waking a thread.
  */
 void complete(struct completion *x)
 {
@@ -42,14 +42,14 @@ void complete(struct completion *x)
 	HOST_STUB("custom");
 	BUILD_BUG_ON(sizeof(*done) != sizeof(atomic_t));
 	/*
-	 * Release: what was done before is seen by who reads the count. From
-	 * here on the waiter may be gone, and @x with it.
+	 * Release: pairs with the acquire of the waiter, which then sees all
+	 * earlier stores. After this the waiter may have freed @x.
 	 */
 	atomic_fetch_add_release(1, (atomic_t *)done);
 	host_wake(done);
 }
 
-/* Until the count is not 0, or later; an interrupt may be what changes it. */
+/* Sleep until the count is not 0, or until @end_ns. Taking an interrupt may change it. */
 static void sleep_until(unsigned int *done, unsigned long end_ns)
 {
 	unsigned long now_ns;
@@ -83,7 +83,7 @@ void wait_for_completion(struct completion *x)
 
 #define NS_PER_JIFFY (NSEC_PER_SEC / HZ)
 
-/* Jiffies do not pass here: what is left of the time is said as 1. */
+/* Jiffies do not advance here, so the remaining time is always returned as 1. */
 unsigned long wait_for_completion_timeout(struct completion *x,
 					  unsigned long timeout)
 {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * What a DMA engine in software and its client need of dmaengine, of DMA
- * mapping and of platform devices; an experiment has it if its file `objects`
- * says ream/dma_engine.o. All of it is custom, for two devices, swdma and a
- * model, whose channels belong to whoever asks for them.
+ * The parts of dmaengine, DMA mapping and platform devices that a DMA engine in
+ * software and its client need. An experiment uses it if its file `objects` lists
+ * ream/dma_engine.o. All of it is custom, for two devices: swdma and a model.
+ * Every request for a channel gets the first free one.
  */
 #ifdef CONFIG_DMA_ENGINE
 
@@ -17,10 +17,10 @@
 #include "dma_model.h"
 
 static struct platform_device *platform_device;
-/* swdma, and whichever of both is there to be found. */
+/* swdma, and the device whose channels clients get: swdma or the model. */
 static struct dma_device *software, *engine;
 static void (*reads)(struct page *page);
-/* Only if each page that is read is asked for, too: then nothing is timed. */
+/* Counted only if reads is set. Nothing is timed then. */
 static atomic_long_t nr_mapped;
 
 /* --- The engine's side --------------------------------------------------- */
@@ -36,7 +36,7 @@ platform_device_register_full(const struct platform_device_info *info)
 	return platform_device;
 }
 
-/* There is one device, and it is this driver's. */
+/* There is one platform device, so probe it by this driver. */
 #ifdef HAVE_PLATFORM_DRIVER_MOD_NAME
 int __platform_driver_register(struct platform_driver *driver,
 			       struct module *owner, const char *mod_name)
@@ -75,7 +75,7 @@ void dma_async_tx_descriptor_init(struct dma_async_tx_descriptor *tx,
 
 /* --- The client's side --------------------------------------------------- */
 
-/* Not under a mutex: one thread asks for channels, and between migrations. */
+/* No mutex is needed: only one thread requests channels, between migrations. */
 static struct dma_chan *request_channel(dma_filter_fn suits, void *param)
 {
 	struct dma_chan *chan;
@@ -141,7 +141,7 @@ long dma_engine_nr_mapped(void)
 
 /* --- Addresses ----------------------------------------------------------- */
 
-/* No IOMMU, caches that are coherent: an address is where the frame lies. */
+/* There is no IOMMU and caches are coherent, so a DMA address is a physical one. */
 dma_addr_t dma_map_page_attrs(struct device *dev, struct page *page,
 			      size_t offset, size_t size,
 			      enum dma_data_direction direction,

@@ -30,7 +30,7 @@
 #include "kernel.h"
 #include "dma_model.h"
 
-#define NR_DESCRIPTORS 1024	/* of a channel; dcbm has at most as many in flight */
+#define NR_DESCRIPTORS 1024	/* per channel; dcbm has at most this many in flight */
 
 struct order {
 	struct dma_async_tx_descriptor tx;
@@ -38,7 +38,7 @@ struct order {
 	dma_addr_t dst;
 	dma_addr_t src;
 	size_t len;
-	unsigned long done_ns;		/* with all that was issued with it */
+	unsigned long done_ns;		/* completion of all that was issued with it */
 };
 
 struct channel {
@@ -46,7 +46,7 @@ struct channel {
 	struct list_head free;
 	struct list_head submitted;
 	struct list_head issued;
-	unsigned long done_ns;		/* when all that is issued is done */
+	unsigned long done_ns;		/* completion of all that is issued */
 	struct order orders[NR_DESCRIPTORS];
 };
 
@@ -55,7 +55,7 @@ static struct {
 	struct channel *channels;
 	unsigned int setup_ns;
 	unsigned int mb_per_s;
-	/* What is to be moved when the clock has stopped. */
+	/* Deferred copies. */
 	struct copy {
 		dma_addr_t dst;
 		dma_addr_t src;
@@ -63,7 +63,7 @@ static struct {
 	} *copies;
 	unsigned long nr_copies, most_copies;
 	bool defers;
-	/* Frames of such copies, a bit each. */
+	/* Bitmap of the frames of such copies. */
 	unsigned long *frames;
 	unsigned long first_pfn, nr_frames, most_frames;
 } model;
@@ -114,7 +114,7 @@ void dma_model_settle(void)
 	bitmap_zero(model.frames, model.nr_frames);
 }
 
-/* One order is over: it is to be moved later, and its client hears of it. */
+/* Complete an order: defer or do its copy, and call its callback. */
 static void complete_order(struct channel *channel, struct order *order)
 {
 	struct dma_async_tx_descriptor tx = order->tx;
@@ -155,7 +155,7 @@ static unsigned long take_interrupts(void)
 	return next_ns;
 }
 
-/* --- What dmaengine asks of a driver --- */
+/* --- Operations of a dmaengine driver --- */
 
 static dma_cookie_t submit(struct dma_async_tx_descriptor *tx)
 {
@@ -207,7 +207,7 @@ static enum dma_status tx_status(struct dma_chan *chan, dma_cookie_t cookie,
 	return cookie <= chan->completed_cookie ? DMA_COMPLETE : DMA_IN_PROGRESS;
 }
 
-/* What has not been completed is never moved. */
+/* Orders that have not been completed are never copied. */
 static int terminate_all(struct dma_chan *chan)
 {
 	struct channel *channel = to_channel(chan);
@@ -217,7 +217,7 @@ static int terminate_all(struct dma_chan *chan)
 	return 0;
 }
 
-/* It has no thread that could still be at it. */
+/* There is no thread that could still be copying. */
 static void synchronize(struct dma_chan *chan)
 {
 }

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What any oracle of folios and page tables needs to know of a kernel, as
- * that kernel's own compiler sees it: the beginning of an experiment's
- * facts.h, which goes on in the same words and undefines them. All of it
- * stands in the middle of an array of { name, value }. Includes are the
- * includer's: linux/mm.h and mm/internal.h.
+ * Facts of a kernel that any oracle of folios and page tables needs, computed
+ * with that kernel's own headers. An experiment's facts.h begins with this file.
+ * It may continue with the same macros, and must undefine them. All of it is part
+ * of an array of { name, value }. The file that includes it must include
+ * linux/mm.h and mm/internal.h before.
  */
 #include "page_facts.h"
 

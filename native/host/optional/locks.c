@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Spinlocks of hosted kernels, deliberately not the kernel's own; an
- * experiment has them if its file `objects` says ream/locks.o.
+ * Spinlocks of hosted kernels, which deliberately differ from the kernel's own.
+ * An experiment uses them if its file `objects` lists ream/locks.o.
  */
 #include <linux/spinlock.h>
 #include "kernel.h"
@@ -12,15 +12,15 @@ void (*host_lock_taken)(const raw_spinlock_t *lock, bool interrupts_off);
 DEFINE_PER_CPU(bool, host_interrupts_off);
 
 /*
- * The kernel's queued spinlock, its slow path included, without what the
- * kernel's kernel/locking/spinlock.o does around it: a program may not touch
- * the interrupt flag, and it need not, since no interrupt handler or softirq
- * runs on its threads that could want the same lock. A lock taken costs two
- * instructions on that flag less here than in a kernel, for all variants.
+ * This is the kernel's queued spinlock, including its slow path, but without what
+ * kernel/locking/spinlock.o does around it. A program cannot change the interrupt
+ * flag, and need not: no interrupt handler or softirq that could take the same
+ * lock runs on its threads. For all variants, a lock takes two instructions less
+ * here than in a kernel.
  *
- * Where CPUs share a real one, a queue would wait for whoever does not run
- * just now, every time: then it is test and set, as virt_spin_lock() is in a
- * guest and for that reason, and who waits gives way.
+ * If CPUs share a real one, a queued lock would always wait for a CPU that is not
+ * running. It is then a test-and-set lock, as virt_spin_lock() is in a guest for
+ * the same reason, and waiters yield.
  */
 static void take(raw_spinlock_t *lock)
 {
@@ -32,7 +32,7 @@ static void take(raw_spinlock_t *lock)
 		host_yield();
 }
 
-/* Returns what a kernel would have saved: whether interrupts were off before. */
+/* Report a lock. Return: whether interrupts were off before, as a kernel would save. */
 static unsigned long show(const raw_spinlock_t *lock, bool turns_off)
 {
 	bool were_off = this_cpu_read(host_interrupts_off);
@@ -61,7 +61,7 @@ int __lockfunc _raw_spin_trylock(raw_spinlock_t *lock)
 }
 
 #ifdef CONFIG_UNINLINE_SPIN_UNLOCK
-/* Kernels that keep a preemption count call it; else it is inline. */
+/* It is out of line in kernels with a preemption count, and inline otherwise. */
 void __lockfunc _raw_spin_unlock(raw_spinlock_t *lock)
 {
 	HOST_STUB("custom");

@@ -7,16 +7,16 @@
 #include <linux/spinlock_types.h>
 #include <linux/types.h>
 
-/* Set by glue.c: CPUs share real ones, so a lock's holder may not be running. */
+/* Set by glue.c if CPUs share real ones, so that the holder of a lock may not be running. */
 extern bool host_shares_cpus;
 
 /*
- * Whoever wants to see each lock that is taken, or NULL. @interrupts_off:
- * whether this CPU of a kernel would have interrupts off by now.
+ * Called for each lock that is taken, unless NULL. @interrupts_off is whether
+ * interrupts would be off on this CPU of a kernel by now.
  */
 extern void (*host_lock_taken)(const raw_spinlock_t *lock, bool interrupts_off);
 
-/* That, on each CPU; kept only while somebody wants to see. */
+/* The same state for each CPU. It is updated only while host_lock_taken is set. */
 DECLARE_PER_CPU(bool, host_interrupts_off);
 
 #endif

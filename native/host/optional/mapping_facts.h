@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What any oracle of mappings (ream.oracle.mapping) needs to know of a kernel:
- * the beginning of an experiment's facts.h, as folio_facts.h is. Includes are
- * the includer's: those of folio_facts.h, linux/swap.h, linux/swapops.h and
- * linux/sched/coredump.h.
+ * Facts of a kernel that any oracle of mappings (ream.oracle.mapping) needs. An
+ * experiment's facts.h begins with this file, as with folio_facts.h. The file
+ * that includes it must include what folio_facts.h needs, linux/swap.h,
+ * linux/swapops.h and linux/sched/coredump.h before.
  */
 #include "folio_facts.h"
 

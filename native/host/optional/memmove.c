@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * memmove() of hosted kernels on x86-64; an experiment has it if its file
- * `objects` says ream/memmove.o. arch/x86/lib/memmove_64.S has an alternative
- * that jumps within itself, which native/host/optional/patching.c cannot apply.
+ * memmove() of hosted kernels on x86-64. An experiment uses it if its file `objects`
+ * lists ream/memmove.o. arch/x86/lib/memmove_64.S has an alternative that jumps
+ * within itself, which native/host/arch/x86_64/alternatives.c cannot apply.
  */
 #include <linux/string.h>
 #include "kernel.h"

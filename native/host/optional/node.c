@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * For experiments with the kernel's own page allocator: a node with one zone
- * as the boot leaves it, by the kernel's own functions and in their order. The
- * boot's loops over frames are short here: all frames are there, and none is
- * reserved. An experiment has it if its file `objects` says ream/node.o.
+ * For experiments with the kernel's own page allocator: a node with one zone as
+ * boot leaves it, made by the kernel's own functions in their order. The loops of
+ * boot over frames are simple here: all frames exist, and none is reserved. An
+ * experiment uses it if its file `objects` lists ream/node.o.
  */
 #include <linux/bitmap.h>
 #include <linux/blkdev.h>
@@ -34,34 +34,34 @@
 
 /* --- Variables --------------------------------------------------------------- */
 
-/* There is no swap: nothing that is anonymous can be reclaimed. mm/swapfile.c */
+/* mm/swapfile.c: there is no swap, so anonymous memory cannot be reclaimed. */
 atomic_long_t nr_swap_pages;
 long total_swap_pages;
 
-/* host_boot_node() says when the boot is over. init/main.c */
+/* init/main.c: host_boot_node() sets it to SYSTEM_RUNNING at its end. */
 enum system_states system_state;
 
-/* Set with the node's sections. Weak: mm/sparse.o may be linked, too. */
+/* Set with the node's sections. Weak, because mm/sparse.o may be linked, too. */
 unsigned long __highest_present_section_nr __weak;
 
-/* What boot() has set in the mask of those online. kernel/cpu.c */
+/* kernel/cpu.c: what num_online_cpus() returns. boot() sets only the mask. */
 atomic_t __num_online_cpus = ATOMIC_INIT(1);
 
-/* Set from the zones, and not read here. Weak: or that one's. mm/mempolicy.c */
+/* mm/mempolicy.c: written but not read here. Weak, because mempolicy.o may be linked. */
 enum zone_type policy_zone __weak;
 
-/* There is no slower memory. mm/memory-tiers.c */
+/* mm/memory-tiers.c: there is no slower memory. */
 bool numa_demotion_enabled;
 
-/* --- Functions that are not the kernel's -------------------------------------- */
+/* --- Replaced functions ------------------------------------------------------- */
 
-/* Nobody collapses pages: nothing is kept free for that. */
+/* khugepaged does not run, so no memory is kept free for it. */
 void khugepaged_min_free_kbytes_update(void)
 {
 	HOST_STUB("stubbed");
 }
 
-/* Nothing is printed under a lock that printing takes. */
+/* No lock that printing takes is held, so nothing need be deferred. */
 void __printk_deferred_enter(void)
 {
 	HOST_STUB("stubbed");
@@ -72,7 +72,7 @@ void __printk_deferred_exit(void)
 	HOST_STUB("stubbed");
 }
 
-/* No page is written out: there is neither swap nor a file. */
+/* There is neither swap nor a file, so no page is written out. */
 void blk_start_plug(struct blk_plug *plug)
 {
 	HOST_STUB("stubbed");
@@ -83,7 +83,7 @@ void blk_finish_plug(struct blk_plug *plug)
 	HOST_STUB("stubbed");
 }
 
-/* arch/x86/mm/numa.c: without a table of distances. */
+/* arch/x86/mm/numa.c: the distances of a machine without a SLIT. */
 int __node_distance(int from, int to)
 {
 	HOST_STUB("duplicated");
@@ -104,7 +104,7 @@ static void reset_percpu(void)
 		memset(per_cpu_ptr((char __percpu *)pool, cpu), 0, POOL_BYTES);
 }
 
-/* Out of what is linked in, so that each CPU has it at its own offset; nothing is freed. */
+/* Allocate from a linked per-CPU array, since only linked areas have per-CPU offsets. */
 void __percpu *pcpu_alloc_noprof(size_t size, size_t align, bool reserved, gfp_t gfp)
 {
 	size_t at = ALIGN(pool_used, align);
@@ -120,7 +120,7 @@ void __percpu *pcpu_alloc_noprof(size_t size, size_t align, bool reserved, gfp_t
 
 static DEFINE_PER_CPU(struct per_cpu_nodestat, first_nodestats);
 
-/* All usage maps are in one piece of memory, which only grows. */
+/* All usage maps are in one allocation, which only grows. */
 static void online_sections(unsigned long nr_pages)
 {
 	static void *usage;
@@ -159,7 +159,7 @@ static void init_zone(struct pglist_data *pgdat, enum zone_type type, unsigned l
 	zone->zone_start_pfn = nr_pages ? NODE_PFN : 0;
 	zone->spanned_pages = nr_pages;
 	zone->present_pages = nr_pages;
-	/* A guess until frames are freed: whether there are enough for types of pageblocks. */
+	/* Preliminary: build_all_zonelists() decides by it whether to group by mobility. */
 	atomic_long_set(&zone->managed_pages, nr_pages);
 	spin_lock_init(&zone->lock);
 	zone_seqlock_init(zone);
@@ -177,7 +177,7 @@ static void init_queue(wait_queue_head_t *queue)
 }
 
 #ifndef HAVE_DEFERRED_SPLIT_QUEUE
-/* As thp_shrinker_init(). Who links no mm/huge_memory.o has no such lists. */
+/* As thp_shrinker_init(). Weak, because mm/huge_memory.o may not be linked. */
 extern struct list_lru deferred_split_lru __weak;
 
 static void init_split_queue(void)
@@ -264,7 +264,7 @@ static void free_frames(unsigned long nr_pages)
 	atomic_long_set(&_totalram_pages, nr_pages);
 }
 
-/* No thread of the kernel's: only for others a block is captured as it becomes free. */
+/* Become a user task: compaction captures free blocks only for these (task_capc()). */
 static void become_task(void)
 {
 	if (!current->signal)
@@ -289,7 +289,7 @@ void host_boot_node(unsigned long nr_pages)
 	/* As reset_all_zones_managed_pages(). */
 	atomic_long_set(&pgdat->node_zones[ZONE_NORMAL].managed_pages, 0);
 	free_frames(nr_pages);
-	/* As page_alloc_init_late(), and what the kernel does behind it. */
+	/* As page_alloc_init_late(), and the steps of boot after it. */
 	static_branch_disable(&deferred_pages);
 	setup_per_cpu_pageset();
 	system_state = SYSTEM_RUNNING;

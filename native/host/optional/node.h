@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Inside a hosted kernel: a node with the kernel's own allocator, as a boot
- * leaves it (ream/node.o), what is read of it (ream/node_state.o), and a
- * process that has pages of it (ream/node_process.o).
+ * Inside a hosted kernel: a node with the kernel's own allocator, as boot leaves
+ * it (ream/node.o), functions that read its state (ream/node_state.o), and a
+ * process that uses pages of it (ream/node_process.o).
  */
 #ifndef REAM_NODE_H
 #define REAM_NODE_H
@@ -13,9 +13,9 @@
 #include <linux/rmap.h>
 #include "node_place.h"
 
-/* Of user memory; from no other node. */
+/* Flags for user memory of this node only. */
 #define HOST_NODE_GFP (GFP_HIGHUSER_MOVABLE | __GFP_THISNODE | __GFP_NOWARN)
-/* Nobody is woken up, or reclaims or compacts, for what is not free. */
+/* The same, without reclaim, compaction or wakeups: only free memory is used. */
 #define HOST_NODE_GFP_FREE (HOST_NODE_GFP & ~__GFP_RECLAIM)
 
 static inline struct zone *host_zone(void)
@@ -23,20 +23,20 @@ static inline struct zone *host_zone(void)
 	return &host_node(0)->node_zones[ZONE_NORMAL];
 }
 
-/* The node with this many frames, all of them free. */
+/* Boot the node with this many frames, all of them free. */
 void host_boot_node(unsigned long nr_pages);
 
 void host_read_layout(struct node_layout *layout);
 
-/* What the node counts, and its lists. LRU batches are drained before. */
+/* Read the node's counters and lists, after draining the LRU batches. */
 void host_read_node(struct node_state *state);
 
 /**
  * struct node_process - an address space with one VMA of anonymous memory
- * @mm: On two CPUs.
- * @vma: From NODE_VMA_ADDRESS on.
- * @anon_vma: Its own.
- * @chain: And how that is found.
+ * @mm: The address space, which two CPUs use.
+ * @vma: The VMA, from NODE_VMA_ADDRESS on.
+ * @anon_vma: The anon_vma of @vma.
+ * @chain: The link between @vma and @anon_vma.
  */
 struct node_process {
 	struct mm_struct *mm;
@@ -47,13 +47,13 @@ struct node_process {
 
 extern struct node_process host_process;
 
-/* Make it anew, with room for this many pages and none of them there. */
+/* Make the process anew, with a VMA of this many pages, none of them present. */
 void host_new_process(unsigned long nr_pages);
 
-/* Have a folio be at its page @index, as a fault would, not zeroed; false: there is none free. */
+/* Map a new folio at page @index, as a fault does, but not zeroed. False if none is free. */
 bool host_fault(unsigned long index, unsigned int order);
 
-/* Where the entry of a page is, below which there is a table. */
+/* Address of the PTE of a page, whose page table must exist. */
 pte_t *host_pte_of(unsigned long index);
 
 void host_read_entries(unsigned long *ptes, unsigned long nr);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * A process that has pages of a node that ream/node.o made, each where a fault
- * would have put it.
+ * A process that uses pages of the node of ream/node.o. They are mapped as faults
+ * would map them.
  */
 #include <linux/gfp.h>
 #include <linux/mm.h>
@@ -19,7 +19,7 @@
 
 struct node_process host_process;
 
-/* Two CPUs run it: TLB flushes are deferred, as they are where that pays. */
+/* Two CPUs use the mm, so that reclaim and migration batch TLB flushes. */
 static void init_mm_struct(void)
 {
 	struct mm_struct *mm;
@@ -45,7 +45,7 @@ static void init_mm_struct(void)
 #endif
 }
 
-/* As anon_vma_prepare() leaves them. */
+/* Set up the VMA and its anon_vma as anon_vma_prepare() leaves them. */
 static void init_vma(unsigned long nr_pages)
 {
 	struct vm_area_struct *vma = &host_process.vma;
@@ -87,7 +87,7 @@ pte_t *host_pte_of(unsigned long index)
 	return pte_offset_kernel(pmd, address);
 }
 
-/* The entry of a page that is about to be there. */
+/* Address of the PTE of a page, whose tables are allocated if need be. */
 static pte_t *new_pte_of(unsigned long index)
 {
 	unsigned long address = address_of(index);
@@ -95,12 +95,12 @@ static pte_t *new_pte_of(unsigned long index)
 	pud_t *pud = pud_alloc(host_process.mm, p4d, address);
 	pmd_t *pmd = pmd_alloc(host_process.mm, pud, address);
 
-	/* Our allocator of tables does not fail; a warning would fail the launch. */
+	/* Allocations of tables do not fail here. A warning would fail the launch. */
 	WARN_ON(pte_alloc(host_process.mm, pmd));
 	return pte_offset_kernel(pmd, address);
 }
 
-/* As __split_huge_pmd_locked(): what is as large as a page table is mapped as a whole first. */
+/* As __split_huge_pmd_locked(): a folio that was mapped by a PMD is remapped by PTEs. */
 static void map_by_ptes(struct folio *folio, struct vm_area_struct *vma, unsigned long address)
 {
 	struct page *page = folio_page(folio, 0);
@@ -109,7 +109,7 @@ static void map_by_ptes(struct folio *folio, struct vm_area_struct *vma, unsigne
 	folio_remove_rmap_pmd(folio, page, vma);
 }
 
-/* As do_anonymous_page(), with a folio that is not zeroed: its contents come later. */
+/* As do_anonymous_page(), but the folio is not zeroed, since its contents are set later. */
 bool host_fault(unsigned long index, unsigned int order)
 {
 	struct vm_area_struct *vma = &host_process.vma;
@@ -154,7 +154,7 @@ void host_read_process(struct node_state *state)
 	unsigned int i;
 
 	state->rss = host_process.mm->rss_stat[MM_ANONPAGES].count;
-	/* Nothing is counted elsewhere, neither more nor less. */
+	/* All other counters must be 0. */
 	for (i = 0; i < NR_MM_COUNTERS; i++)
 		if (i != MM_ANONPAGES && host_process.mm->rss_stat[i].count)
 			state->rss = -1;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * What is read of a node that ream/node.o made: how its descriptors are laid
- * out, all lists that frames may be on, and what is counted.
+ * Read the state of the node of ream/node.o: the layout of struct page, all lists
+ * that frames may be on, and the counters.
  */
 #include <linux/mm.h>
 #include <linux/mm_inline.h>
@@ -103,7 +103,7 @@ static long node_count(enum node_stat_item item)
 	return sum;
 }
 
-/* Unlike zone_page_state_snapshot() it says so if there are less than none. */
+/* Unlike zone_page_state_snapshot() this does not clamp negative sums to 0. */
 static long zone_count(enum zone_stat_item item)
 {
 	long sum = atomic_long_read(&host_zone()->vm_stat[item]);

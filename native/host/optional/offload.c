@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Who copies, in kernels that leave a choice, and what providers need of the
- * rest of the kernel; an experiment has it if its file `objects` says
+ * Choice of the copy provider, in kernels that have one, and what providers need
+ * of the rest of the kernel. An experiment uses it if its file `objects` lists
  * ream/offload.o. Parameters are set as by a write to /sys/module.
  */
 #include "dma_model.h"
@@ -19,7 +19,7 @@
 #include "locks.h"
 #include "params.h"
 
-/* The clock of the program around us; whoever polls it takes interrupts. */
+/* The clock is that of the program. Reading it takes pending interrupts. */
 ktime_t ktime_get(void)
 {
 	HOST_STUB("custom");
@@ -27,14 +27,14 @@ ktime_t ktime_get(void)
 	return host_now_ns();
 }
 
-/* What is said over and over again is counted, too. */
+/* Suppress all rate-limited messages, since what they report is counted, too. */
 int ___ratelimit(struct ratelimit_state *state, const char *function)
 {
 	HOST_STUB("custom");
 	return 0;
 }
 
-/* There is no such memory. */
+/* There is no vmalloc memory. */
 bool is_vmalloc_addr(const void *address)
 {
 	HOST_STUB("duplicated");
@@ -56,7 +56,7 @@ void *__kmalloc_large_noprof(size_t size, gfp_t flags)
 }
 
 #ifdef HAVE_KVMALLOC_NODE_ALIGN
-/* Nothing is so large here that it needs vmalloc(). */
+/* No allocation here is so large that it would need vmalloc(). */
 void *__kvmalloc_node_noprof(DECL_KMALLOC_PARAMS(size, buckets, token),
 			     unsigned long align, gfp_t flags, int node)
 {
@@ -80,7 +80,7 @@ static void set(const char *name, unsigned long value)
 		*--digit = '0' + value % 10;
 		value /= 10;
 	} while (value);
-	/* A parameter that is refused would measure something else. */
+	/* If a parameter were refused, something else would be measured. */
 	WARN_ON(host_set_param(name, digit));
 }
 
@@ -110,7 +110,7 @@ static const char *const provider_params[OFFLOAD_NR_ENGINES][3] = {
 
 enum { PARAM_CHANNELS, PARAM_ON, PARAM_COUNT };
 
-/* What is switched on, and with how many channels. */
+/* The active provider, and its number of channels. */
 static enum offload_engine engine;
 static unsigned int nr_channels;
 static bool is_model;
@@ -118,7 +118,7 @@ static unsigned long nr_copied_before;
 static const long no_faults[OFFLOAD_NR_FAULTS];
 static long faults[OFFLOAD_NR_FAULTS];
 
-/* Since the module was loaded: it has no way back to zero. */
+/* Folios copied since the module was loaded. The counter cannot be reset. */
 static unsigned long nr_copied(void)
 {
 	const struct kernel_param *count;
@@ -136,7 +136,7 @@ static void switch_off(void)
 	engine = OFFLOAD_SERIAL;
 }
 
-/* An engine that does not report errors may be refused; then nobody copies. */
+/* An engine that does not report errors may be refused. The kernel itself copies then. */
 static void switch_on(enum offload_engine wanted,
 		      const struct offload_request *request, bool may_be_refused)
 {
@@ -154,7 +154,7 @@ static void switch_on(enum offload_engine wanted,
 	nr_channels = request->channels;
 }
 
-/* Which channel vanishes, and that it is there again, needs new channels. */
+/* Set the faults. Return: whether any changed, so that channels must be acquired anew. */
 static bool set_faults(const long *wanted)
 {
 	static const char *const names[OFFLOAD_NR_FAULTS] = {
@@ -174,14 +174,14 @@ static bool set_faults(const long *wanted)
 		if (!names[i] || (!wanted[i] && !faults[i]))
 			continue;
 		any = true;
-		/* No time-out at all is not among the values: then it is the usual one. */
+		/* 0 would be no valid timeout, so it stands for the default. */
 		set(names[i], wanted[i] ?: i == OFFLOAD_TIMEOUT_MS ? 10000 : 0);
 		faults[i] = wanted[i];
 	}
 	return any;
 }
 
-/* Channels are asked once, when they are acquired. */
+/* dcbm reads this limit only when it acquires channels, so switch it off first. */
 static void limit_segments(unsigned long bytes)
 {
 	static unsigned long limit;
@@ -194,7 +194,7 @@ static void limit_segments(unsigned long bytes)
 	dma_engine_limit(bytes ?: UINT_MAX);
 }
 
-/* Likewise. */
+/* dcbm reads this property only when it acquires channels, too. */
 static void report_errors(bool reports)
 {
 	static bool silent;
@@ -233,7 +233,7 @@ void offload_choose(const struct offload_request *request)
 	}
 	if (wanted != engine)
 		switch_on(wanted, request, its_faults[OFFLOAD_NO_RESULTS]);
-	/* Not in what a channel copies for a trial. */
+	/* Set faults only now, so that the trial copies of channels succeed. */
 	if (IS_ENABLED(CONFIG_DCBM_DMA))
 		set_faults(its_faults);
 	if (IS_ENABLED(CONFIG_DCBM_DMA))

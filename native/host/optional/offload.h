@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Who copies for a hosted kernel that leaves a choice (CONFIG_MIGRATION_COPY_OFFLOAD).
- * Of both sides; an experiment has it if its file `objects` says ream/offload.o.
+ * Choice of the copy provider of a hosted kernel with CONFIG_MIGRATION_COPY_OFFLOAD.
+ * Both sides include this. An experiment needs ream/offload.o in its file `objects`.
  */
 #ifndef REAM_OFFLOAD_H
 #define REAM_OFFLOAD_H
@@ -11,13 +11,13 @@ struct page;
 #define OFFLOAD_MOST_CHANNELS 16	/* as many as dcbm can use */
 
 enum offload_engine {
-	OFFLOAD_SERIAL,		/* the kernel itself, as if nobody had registered */
-	OFFLOAD_THREADS,	/* mtcopy; dcbm where there is none */
-	OFFLOAD_DMA,		/* dcbm, on an engine of threads or on one that is a model */
+	OFFLOAD_SERIAL,		/* the kernel itself, as without a provider */
+	OFFLOAD_THREADS,	/* mtcopy, or dcbm if there is no mtcopy */
+	OFFLOAD_DMA,		/* dcbm, with an engine of threads or a modelled one */
 	OFFLOAD_NR_ENGINES
 };
 
-/* What the engine of threads does wrong; kernel/modules/swdma says what it is. */
+/* Faults of the engine of threads; kernel/modules/swdma describes them. */
 enum offload_fault {
 	OFFLOAD_FAIL_AT,
 	OFFLOAD_SHORT_AT,
@@ -25,26 +25,26 @@ enum offload_fault {
 	OFFLOAD_VANISH_AT,
 	OFFLOAD_STALL_MS,
 	OFFLOAD_REORDER,
-	OFFLOAD_TIMEOUT_MS,	/* dcbm's, not a fault; 0: the usual one */
+	OFFLOAD_TIMEOUT_MS,	/* not a fault: dcbm's timeout; 0: the default */
 	OFFLOAD_KEEPS_WRITING,
-	OFFLOAD_MAX_SEG_BYTES,	/* not a fault; 0: as much as it is given */
-	OFFLOAD_NO_RESULTS,	/* it calls back after an error as after a copy */
+	OFFLOAD_MAX_SEG_BYTES,	/* not a fault: limit of a segment; 0: none */
+	OFFLOAD_NO_RESULTS,	/* its callback does not report errors */
 	OFFLOAD_NR_FAULTS
 };
 
 /**
- * struct offload_request - who is to copy
- * @engine: As far as this kernel can.
- * @channels: How many of them copy.
- * @setup_ns: Of a descriptor, by an engine that is a model.
- * @mb_per_s: Of its channel, 10^6 bytes a second; 0: threads, as fast as they can.
- * @nr_copies: Room for what the model puts off; if it is more, all is moved at once.
- * @first_pfn: Of the frames that may be copied while copies are put off.
- * @nr_frames: How many; 0: nobody touches any of them meanwhile.
+ * struct offload_request - the requested copy provider
+ * @engine: The engine, if this kernel has it.
+ * @channels: Number of channels or threads.
+ * @setup_ns: Setup time of a descriptor of the modelled engine.
+ * @mb_per_s: Bandwidth of its channels in 10^6 bytes/s; 0: use the engine of threads.
+ * @nr_copies: Number of copies that the model can defer. Beyond that it does them all.
+ * @first_pfn: First frame that may be copied while copies are deferred.
+ * @nr_frames: Number of such frames. 0 if nothing accesses any of them meanwhile.
  * @shares_cpus: There are more CPUs than real ones.
- * @streams: The engine of threads copies past the caches.
- * @faults: By enum offload_fault; NULL: none.
- * @reads: Called with each page that an engine is about to read; NULL: nothing is.
+ * @streams: The engine of threads copies with non-temporal stores.
+ * @faults: Faults, indexed by enum offload_fault. NULL for none.
+ * @reads: Called with each page that an engine is about to read; may be NULL.
  */
 struct offload_request {
 	enum offload_engine engine;
@@ -56,25 +56,25 @@ struct offload_request {
 };
 
 /*
- * Have pages copied by whom @request says from now on. Each channel copies a
- * page for a trial first: memory can be allocated, and nothing is timed.
+ * Use the provider in @request from now on. Each channel first copies a page as a
+ * trial. This may allocate memory, so do not call it in timed code.
  */
 void offload_choose(const struct offload_request *request);
 
-/* Who that is, and how many folios he has copied since. */
+/* The provider in use, and the number of folios that it has copied since. */
 enum offload_engine offload_in_use(void);
 unsigned long offload_nr_copied(void);
 
 /*
- * Do what an engine that is a model has put off until nothing is timed. What
- * the engine of threads has not done yet because it stalls, it does now.
+ * Do the copies that the modelled engine has deferred. Call it outside of timed
+ * code. An engine of threads that stalls finishes its copies, too.
  */
 void offload_settle(void);
 
-/* What is mapped for an engine, sources and targets, if reads() is called. */
+/* Number of sources and targets that are mapped for an engine, if reads() is set. */
 long offload_nr_mapped(void);
 
-/* The CPU is about to copy frame @pfn, or to it: if that is put off, do it now. */
+/* The CPU is about to access frame @pfn: do a deferred copy from or to it now. */
 void offload_touches(unsigned long pfn);
 
 #endif

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * What hosted kernels with page tables need: the variables those are read
- * with, the frames they lie in, and counters of an address space. An
- * experiment has it if its file `objects` says ream/page_tables.o.
+ * What hosted kernels with page tables need: an allocator of their frames,
+ * variables of page table code, and counters of an address space. An experiment
+ * uses it if its file `objects` lists ream/page_tables.o.
  */
 #include <linux/gfp.h>
 #include <linux/mm.h>
@@ -19,14 +19,14 @@
 #include "paging_place.h"
 
 /*
- * The host sets which of them have CPUs. mm/page_alloc.c
- * What is weak here is that one's, where it is linked: then tables alone come
- * from here, which ask for alloc_pages_noprof() of mm/mempolicy.c, unless the
- * experiment has one that asks that one.
+ * mm/page_alloc.c. host_give_cpus() sets which nodes have CPUs.
+ * If mm/page_alloc.o is linked, it replaces the weak functions here. Page tables
+ * still come from here, because they are allocated by alloc_pages_noprof() of
+ * mm/mempolicy.c, unless the experiment defines that function.
  */
 nodemask_t node_states[NR_NODE_STATES] __weak;
 
-/* What the kernel starts with on up to 16 CPUs. lib/percpu_counter.c */
+/* lib/percpu_counter.c: the kernel's value for up to 16 CPUs. */
 int percpu_counter_batch = 32;
 
 static unsigned long next_table_pfn;
@@ -37,9 +37,9 @@ void host_reset_tables(unsigned long pfn)
 }
 
 /*
- * Page tables and pages of the gather come one frame after the other, and
- * are all taken back before the next sample; a free list that the CPU has
- * in its cache is what the kernel's own allocator gives a fork of this size.
+ * Page tables and pages of the mmu_gather are allocated frame by frame, and all
+ * freed before the next sample. The kernel's own allocator would serve a fork of
+ * this size from a free list that is in the cache of the CPU.
  */
 static struct page *take_table(gfp_t flags)
 {
@@ -79,8 +79,8 @@ unsigned long __weak get_zeroed_page_noprof(gfp_t flags)
 }
 
 /*
- * As the kernel's, but without turning interrupts off: a program has none.
- * The count is exact at once; nothing here reads the per-CPU parts.
+ * As in the kernel, but without disabling interrupts, which a program has none
+ * of. The count is always exact, and nothing here reads the per-CPU parts.
  */
 void percpu_counter_add_batch(struct percpu_counter *counter, s64 amount,
 			      s32 batch)
@@ -89,7 +89,7 @@ void percpu_counter_add_batch(struct percpu_counter *counter, s64 amount,
 }
 
 #ifdef CONFIG_ARM64
-/* Who runs here executes nothing of a page. arch/arm64/mm/flush.c */
+/* arch/arm64/mm/flush.c: no code is executed from the pages that are mapped here. */
 void __sync_icache_dcache(pte_t pte)
 {
 	HOST_STUB("custom");
@@ -125,19 +125,19 @@ void host_init_mm(struct mm_struct *mm)
 	mm->pgd = (pgd_t *)get_zeroed_page(GFP_KERNEL);
 }
 
-/* The table of @address, made as a fault would make it. */
+/* The page table of @address, allocated as by a fault. */
 static pte_t *table_of(struct mm_struct *mm, unsigned long address)
 {
 	p4d_t *p4d = p4d_alloc(mm, pgd_offset(mm, address), address);
 	pud_t *pud = pud_alloc(mm, p4d, address);
 	pmd_t *pmd = pmd_alloc(mm, pud, address);
 
-	/* Our allocator does not fail; a warning would fail the launch. */
+	/* The allocator here does not fail. A warning would fail the launch. */
 	WARN_ON(pte_alloc(mm, pmd));
 	return (pte_t *)pmd_page_vaddr(*pmd);
 }
 
-/* The table of @address, or NULL; for looking at what came of it. */
+/* The page table of @address, or NULL. It allocates no tables. */
 static pte_t *look_up_table(struct mm_struct *mm, unsigned long address)
 {
 	pmd_t *pmd = host_look_up_pmd(mm, address);

@@ -8,19 +8,19 @@
 #include <linux/rmap.h>
 #include <linux/wordpart.h>
 
-/* Take all page tables back; the next one is frame @pfn, then those behind it. */
+/* Free all page tables. The next one will be frame @pfn, followed by the frames after it. */
 void host_reset_tables(unsigned long pfn);
 
-/* Say where frames lie (paging_place.h), and take all page tables back. */
+/* Set the addresses of frames (paging_place.h), and free all page tables. */
 void host_place_frames(void);
 
-/* Room for an address space, with the CPUs it runs on; once per launch. */
+/* Allocate an mm_struct with its cpumask. Call it once per launch. */
 struct mm_struct *host_new_mm(void);
 
-/* An empty one: locked for writing, its own pgd, on no CPU, its counters 0. */
+/* Make @mm empty: write-locked, with a PGD of its own, on no CPU, all counters 0. */
 void host_init_mm(struct mm_struct *mm);
 
-/* Write @nr entries from @address on, into tables made as faults would. */
+/* Write @nr entries from @address on, into tables allocated as by faults. */
 void host_fill_tables(struct mm_struct *mm, unsigned long address,
 		      const unsigned long *entries, unsigned long nr);
 
@@ -28,18 +28,18 @@ void host_fill_tables(struct mm_struct *mm, unsigned long address,
  * host_read_tables() - copy @nr entries from @start on
  * @mm: The address space.
  * @start: Address of the first entry.
- * @to: Room for them; zeroes where there is no table.
- * @nr: How many.
+ * @to: Filled with the entries, and with zeroes where there is no table.
+ * @nr: Number of entries.
  *
- * Return: how many others of the same tables are not empty.
+ * Return: the number of other entries in the same tables that are not empty.
  */
 unsigned long host_read_tables(struct mm_struct *mm, unsigned long start,
 			       unsigned long *to, unsigned long nr);
 
-/* What an mm says of its page tables, less those that lie below its pgd. */
+/* mm_pgtables_bytes() less the size of the tables that are below the PGD. */
 long host_lost_tables(struct mm_struct *mm);
 
-/* What a VMA of anonymous memory that was never moved counts its pages from. */
+/* Set vm_pgoff of an anonymous VMA that was never moved. */
 static inline void host_set_pgoff(struct vm_area_struct *vma)
 {
 	vma->vm_pgoff = vma->vm_start >> PAGE_SHIFT;
@@ -49,7 +49,7 @@ static inline void host_set_pgoff(struct vm_area_struct *vma)
 #endif
 }
 
-/* As anon_vma_prepare() has it found by the pages of its VMA. */
+/* Insert the VMA into the interval tree of its anon_vma, as anon_vma_prepare() does. */
 static inline void host_link_anon_vma(struct anon_vma_chain *chain, struct anon_vma *root)
 {
 #ifdef HAVE_ANON_RMAP_TREE_INSERT
@@ -59,7 +59,7 @@ static inline void host_link_anon_vma(struct anon_vma_chain *chain, struct anon_
 #endif
 }
 
-/* The middle entry of @address, or NULL; for looking at what came of it. */
+/* The PMD of @address, or NULL. It allocates no tables. */
 static inline pmd_t *host_look_up_pmd(struct mm_struct *mm, unsigned long address)
 {
 	pgd_t *pgd = pgd_offset(mm, address);

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Parameters of what would be modules; an experiment can set them if its file
- * `objects` says ream/params.o.
+ * Parameters of code that would be modules. An experiment can set them if its
+ * file `objects` lists ream/params.o.
  */
 #include <linux/moduleparam.h>
 #include <linux/string.h>
 #include "kernel.h"
 #include "params.h"
 
-/* The variant's own. native/host/variant.lds */
+/* Parameters of this variant. native/host/variant.lds */
 extern const struct kernel_param host_params[], host_params_end[];
 
 const struct kernel_param *host_param(const char *name)

@@ -5,10 +5,10 @@
 
 struct kernel_param;
 
-/* The parameter MODULE.PARAMETER, or NULL. */
+/* Find the parameter MODULE.PARAMETER. Return: NULL if there is none. */
 const struct kernel_param *host_param(const char *name);
 
-/* Write to it as to its file in /sys/module. Return: 0, or a negative error. */
+/* Set a parameter as by its file in /sys/module. Return: 0, or a negative error. */
 int host_set_param(const char *name, const char *value);
 
 #endif

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Static keys and static calls of hosted kernels, deliberately not the
- * kernel's own; an experiment has them if its file `objects` says
+ * Static keys and static calls of hosted kernels, which deliberately differ from
+ * the kernel's own. An experiment uses them if its file `objects` lists
  * ream/patching.o.
  *
- * Code is patched, as the kernel patches it. The kernel takes care that other
- * CPUs meet no half of an instruction (INT3, IPIs); here they have nothing to
- * do while a key or a call changes.
+ * Code is patched as in the kernel. The kernel also protects other CPUs from
+ * executing a partly written instruction (INT3, IPIs). Here the other CPUs are
+ * idle while a key or a call changes.
  */
 #include <linux/jump_label.h>
 #include <linux/static_call.h>
 #include "kernel.h"
 #include "patching.h"
 
-/* The variant's own entries. native/host/variant.lds */
+/* Jump entries of this variant. native/host/variant.lds */
 extern struct jump_entry host_jump_table[], host_jump_table_end[];
 
 static void set_key(struct static_key *key, bool enabled)
@@ -42,8 +42,8 @@ void static_key_disable(struct static_key *key)
 
 #ifdef CONFIG_HAVE_STATIC_CALL
 /*
- * Only the trampoline is changed. The kernel changes calls themselves, too,
- * so each call costs one jump more here.
+ * Only the trampoline is patched. The kernel also patches the call sites, so each
+ * call costs one more jump here.
  */
 void __static_call_update(struct static_call_key *key, void *trampoline,
 			  void *function)

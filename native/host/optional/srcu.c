@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Sleepable RCU of hosted kernels; an experiment has it if its file `objects`
- * says ream/srcu.o.
+ * Sleepable RCU of hosted kernels. An experiment uses it if its file `objects`
+ * lists ream/srcu.o.
  */
 #include <linux/percpu.h>
 #include <linux/srcu.h>
@@ -15,7 +15,7 @@
 #define NR_UNLOCKS(sda, index) ((sda)->srcu_unlock_count[index])
 #endif
 
-/* For which of the two counts new readers are. */
+/* Index of the counters that new readers use. */
 static int current_index(struct srcu_struct *ssp)
 {
 #ifdef HAVE_SRCU_CTRP
@@ -25,25 +25,25 @@ static int current_index(struct srcu_struct *ssp)
 #endif
 }
 
-/* As the kernel's: a CPU counts its own readers in and out. */
+/* As in the kernel, each CPU counts the readers that enter and leave. */
 int __srcu_read_lock(struct srcu_struct *ssp)
 {
 	int index = current_index(ssp);
 
 	HOST_STUB("duplicated");
 	this_cpu_inc(NR_LOCKS(ssp->sda, index).counter);
-	smp_mb();	/* The section's accesses come after it is counted. */
+	smp_mb();	/* Order the increment before accesses in the section. */
 	return index;
 }
 
 void __srcu_read_unlock(struct srcu_struct *ssp, int index)
 {
 	HOST_STUB("duplicated");
-	smp_mb();	/* And before it is counted out. */
+	smp_mb();	/* Order accesses in the section before the increment. */
 	this_cpu_inc(NR_UNLOCKS(ssp->sda, index).counter);
 }
 
-/* Unlocks first: a reader that begins and ends in between must not hide one. */
+/* Sum up unlocks first, so that a reader that enters and leaves meanwhile hides no other. */
 static bool has_readers(struct srcu_struct *ssp, int index)
 {
 	unsigned long unlocks = 0, locks = 0;
@@ -58,15 +58,15 @@ static bool has_readers(struct srcu_struct *ssp, int index)
 }
 
 /*
- * The kernel turns readers to the other index and lets a work queue count; here
- * the caller waits until there is a moment without any reader.
+ * The kernel flips the index for new readers and lets a workqueue count the old
+ * ones. Here the caller waits until there are no readers.
  */
 void synchronize_srcu(struct srcu_struct *ssp)
 {
 	int index;
 
 	HOST_STUB("custom");
-	smp_mb();	/* What the caller has taken away is gone for new readers. */
+	smp_mb();	/* Order the caller's removal before reading the counts. */
 	for (index = 0; index < 2; index++)
 		while (has_readers(ssp, index))
 			host_yield();

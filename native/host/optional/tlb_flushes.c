@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * For experiments whose address space no other CPU has loaded: TLB flushes
- * are noted.
+ * For experiments whose address space is not loaded on any other CPU: TLB flushes
+ * are only recorded.
  */
 #include <linux/mm.h>
 #include <asm/tlbflush.h>
@@ -19,7 +19,7 @@ void host_reset_flushes(void)
 }
 
 #ifndef CONFIG_ARM64
-/* It is noted what had to go. */
+/* Record the range that is flushed. */
 void flush_tlb_mm_range(struct mm_struct *mm, unsigned long start,
 			unsigned long end, unsigned int stride_shift,
 			bool freed_tables)

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * For experiments that unmap: what munmap() and exit do to the pages of one
- * VMA, by the kernel's own functions, between finding it and unlinking it.
- * Page tables stay: 7.3 frees them behind a grace period, by call_rcu().
+ * Unmapping for experiments: what munmap() and exit do to the pages of one VMA
+ * after looking it up and before unlinking it, by the kernel's own functions.
+ * Page tables are not freed, because 7.3 frees them by call_rcu().
  */
 #include <linux/mm.h>
 #include <asm/tlb.h>
@@ -10,7 +10,7 @@
 #include "kernel.h"
 #include "unmap.h"
 
-/* What unmaps pages of one VMA, all that munmap() and exit do below it. */
+/* The function by which both munmap() and exit unmap the pages of one VMA. */
 #ifdef HAVE_UNMAP_PAGE_RANGE
 #define zap unmap_page_range
 #else
@@ -31,7 +31,7 @@ void host_unmap(struct vm_area_struct *vma, bool whole_mm, struct zap_details *d
 		tlb_gather_mmu(&tlb, vma->vm_mm);
 	zap(&tlb, vma, vma->vm_start, vma->vm_end, details);
 #ifdef HAVE_TLB_FREE_VMAS
-	/* As free_pgtables() begins, which comes next where the VMA goes. */
+	/* This is the first part of free_pgtables(), which follows if the VMA is removed. */
 	if (details && details->zap_flags & ZAP_FLAG_UNMAP)
 		tlb_free_vmas(&tlb);
 #endif

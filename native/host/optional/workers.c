@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Workers that are kernel threads, and work queues, deliberately not the
- * kernel's own; an experiment has them if its file `objects` says
- * ream/workers.o. Of work queues more is in native/host/kernel/custom.c.
+ * kthread workers and workqueues, which deliberately differ from the kernel's
+ * own. An experiment uses them if its file `objects` lists ream/workers.o. The
+ * rest of workqueues is in native/host/kernel/custom.c.
  *
- * A worker with something to do is a job of the program's pool: it runs on an
- * idle CPU, not on a thread of its own. Its works run one after the other, in
- * the order in which they were queued, as they do in the kernel.
+ * A worker that has works is a job of the program's pool: it runs on an idle CPU
+ * and has no thread of its own. As in the kernel, its works run one after the
+ * other, in the order in which they were queued.
  */
 #include <linux/kthread.h>
 #include <linux/list.h>
@@ -14,7 +14,7 @@
 #include <linux/workqueue.h>
 #include "kernel.h"
 
-/* @task only says whether the worker is a job of the pool's. */
+/* Value of worker->task while the worker is a job of the pool. */
 static struct task_struct *const AS_A_JOB = (struct task_struct *)1;
 
 static void run(void *job)
@@ -72,7 +72,7 @@ bool kthread_queue_work(struct kthread_worker *worker, struct kthread_work *work
 	return is_new;
 }
 
-/* Nobody queues more meanwhile. */
+/* The caller must ensure that no more work is queued meanwhile. */
 void kthread_flush_worker(struct kthread_worker *worker)
 {
 	HOST_STUB("custom");
@@ -87,7 +87,7 @@ void kthread_destroy_worker(struct kthread_worker *worker)
 	host_free(worker);
 }
 
-/* The pool has all work, whatever the queue; but a queue has to be something. */
+/* All works go to the pool, so a workqueue is only a pointer that is not NULL. */
 #ifndef HAVE_ALLOC_WORKQUEUE
 #undef alloc_workqueue
 #define alloc_workqueue alloc_workqueue_noprof
@@ -108,7 +108,7 @@ bool cancel_work(struct work_struct *work)
 	return true;
 }
 
-/* Waits for all work, whatever is asked for. */
+/* This waits for all works, and not only for @work. */
 bool flush_work(struct work_struct *work)
 {
 	HOST_STUB("custom");
@@ -116,7 +116,7 @@ bool flush_work(struct work_struct *work)
 	return true;
 }
 
-/* All queues are flushed at once. */
+/* This flushes all workqueues, and not only @wq. */
 void __flush_workqueue(struct workqueue_struct *wq)
 {
 	HOST_STUB("custom");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Pages of files: the cache of each file has them where they say, with the right marks. */
+/* Check the page cache: each folio is at its index, with the right xarray marks. */
 #include <linux/backing-dev.h>
 #include <linux/blk_types.h>
 #include <linux/mm.h>
@@ -10,14 +10,14 @@
 #include "hosted.h"
 #include "steps.h"
 
-/* Pages of shared memory that are in swap: slots behind one another for pages that are. */
+/* Count the swap slots of a shmem entry. A large entry has aligned, contiguous slots. */
 static unsigned long count_slots(struct xa_state *xas, void *value, unsigned int number)
 {
 	const unsigned int order = xas_get_order(xas);
 	swp_entry_t entry = radix_to_swp_entry(value);
 	unsigned long i;
 
-	if (swp_type(entry) >= MAX_SWAPFILES)	/* it could not be read back */
+	if (swp_type(entry) >= MAX_SWAPFILES)	/* an error entry: swapin has failed */
 		return 0;
 	if ((xas->xa_index | swp_offset(entry)) & ((1UL << order) - 1))
 		wrong("file %u, page %#lx: an entry of order %u names swap slot %lu",
@@ -35,13 +35,13 @@ static void check_marks(struct xa_state *xas, struct folio *folio, unsigned int 
 	if (xas_get_mark(xas, PAGECACHE_TAG_WRITEBACK) != folio_test_writeback(folio))
 		wrong("file %u, page %#lx: its mark of writeback is not as the folio's flag",
 		      number, xas->xa_index);
-	/* A dirty folio is marked; a mark may stay on one that was cleaned meanwhile. */
+	/* A dirty folio must be marked. The mark may outlast the flag once it is cleaned. */
 	if (mapping_can_writeback(folio->mapping) && folio_test_dirty(folio) && !is_dirty)
 		wrong("file %u, page %#lx is dirty, and not marked: it would never be written",
 		      number, xas->xa_index);
 }
 
-/* Pages that are clean may have been dropped since they were counted. */
+/* info->alloced may be higher: clean pages may have been dropped since it was updated. */
 static void check_shared_memory(struct inode *inode, unsigned int number, unsigned long nr_pages,
 				unsigned long nr_swapped)
 {
@@ -60,7 +60,7 @@ static void check_shared_memory(struct inode *inode, unsigned int number, unsign
 		wrong("file %u has pages in swap, and swapoff() would not find it", number);
 }
 
-/* Behind the end of a file of shared memory is what fallocate() put there, and no more. */
+/* A shmem file may have pages beyond i_size only where fallocate() has allocated them. */
 static unsigned long end_of(struct address_space *mapping)
 {
 	unsigned long end = DIV_ROUND_UP(i_size_read(mapping->host), PAGE_SIZE);
@@ -97,7 +97,7 @@ static void check_mapping(struct address_space *mapping, unsigned int number)
 		check_shared_memory(mapping->host, number, nr_pages, nr_swapped);
 }
 
-/* How many VMAs of all processes are of a file. */
+/* How many VMAs of a process map this file. */
 static long nr_vmas(struct process *process, const struct file *file)
 {
 	VMA_ITERATOR(vmi, mm_of(process), 0);
@@ -109,7 +109,7 @@ static long nr_vmas(struct process *process, const struct file *file)
 	return nr;
 }
 
-/* Descriptors have one reference to a file, and each VMA one. */
+/* The file descriptor holds one reference to the file, and each VMA another one. */
 static void check_references(struct user_file *file, unsigned int number)
 {
 	long nr = 2, other;	/* the descriptor, and ours */
@@ -122,7 +122,7 @@ static void check_references(struct user_file *file, unsigned int number)
 		      (long)file_count(file->file), nr);
 }
 
-/* --- memory that processes share without a file of the program: it has one of the kernel's */
+/* --- shared anonymous memory, whose file is the kernel's and unknown to the program --- */
 
 static struct address_space *seen[MOST_FILES];
 static int nr_seen;

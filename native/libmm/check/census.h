@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * A count of all memory: who says that which frame is what, and how often. It
- * is made anew between two steps, and then compared with the kernel's counters.
+ * The census enumerates all uses of each frame, swap slot and table entry. It is
+ * taken between two steps and then compared with the kernel's own counters.
  */
 #ifndef REAM_CENSUS_H
 #define REAM_CENSUS_H
@@ -12,7 +12,7 @@
 #include "hosted.h"
 #include "mm_slot.h"
 
-/* What two kernels that do the same agree on, each as one number of all of it. */
+/* Digests of what must not differ between two kernels that behave the same. */
 enum part {
 	PART_vmas, PART_rss, PART_contents, PART_entries, PART_counters, PART_events,
 	PART_reschedules, PART_flushes, PART_compaction, PART_folios, NR_PARTS
@@ -24,22 +24,22 @@ enum frame_use { UNKNOWN, IN_BUDDY, IN_PCP, IS_TABLE };
 #define ANY_INDEX ULONG_MAX
 
 /**
- * struct census - what was found this time, by frame, swap slot and node
- * @use: What lists and tables say that a frame is.
- * @references: To a folio, by its first frame.
- * @mappings: Entries of one page that map a frame.
- * @huge_mappings: Entries of tables above that map a folio, by its first frame.
- * @is_dirty: Whether an entry that maps a frame is, or one above that maps its folio.
- * @slot_entries: Entries that name a swap slot.
- * @slot_index: The index of the page that an entry of a process expects in a slot; ANY_INDEX: a
- *              page that KSM merged has been there, which other entries expect elsewhere.
- * @is_slot_cached: Whether folios of the swap cache, or lists of free slots, have it.
- * @node: What the counters of a node must be.
- * @of_group: What those of a group must be on each node; groups[0]: of none.
- * @zone: What the counters of a node's zones must be.
- * @anon_folios: Of each order, large ones.
- * @charged: Pages that users have, by number of the group.
- * @parts: Numbers of all that was found.
+ * struct census - results of one enumeration, by frame, swap slot and node
+ * @use: Use of each frame, as found in free lists and page tables.
+ * @references: References to a folio, indexed by its first frame.
+ * @mappings: Number of PTEs that map a frame.
+ * @huge_mappings: Number of PMDs that map a folio, indexed by its first frame.
+ * @is_dirty: Whether a PTE that maps the frame, or a PMD that maps its folio, is dirty.
+ * @slot_entries: Number of entries that refer to a swap slot.
+ * @slot_index: Page index that the entry of a process expects in a swap slot. ANY_INDEX if the
+ *              slot may hold a KSM page, which other entries expect at other indices.
+ * @is_slot_cached: Whether the swap cache, or a per-CPU cache of free slots, uses the slot.
+ * @node: Expected values of the node counters.
+ * @of_group: Expected values of the memcg counters, per node. Index 0 collects uncharged pages.
+ * @zone: Expected values of the zone counters.
+ * @anon_folios: Number of large anonymous folios of each order.
+ * @charged: Number of user pages charged to each memcg.
+ * @parts: One digest for each part of what was found.
  */
 struct census {
 	u8 *use;
@@ -60,11 +60,11 @@ struct census {
 
 extern struct census census;
 
-/* mm/ksm.c, where a slot begins so, and mm/vmstat.c. */
+/* From mm/ksm.c, where struct ksm_mm_slot begins like this, and from mm/vmstat.c. */
 extern struct {
 	struct mm_slot slot;
 } ksm_mm_head;
-extern struct {			/* as it begins in mm/khugepaged.c */
+extern struct {			/* the first member, as in mm/khugepaged.c */
 	struct list_head mm_head;
 } khugepaged_scan;
 extern unsigned long ksm_pages_shared, ksm_pages_sharing, ksm_rmap_items;
@@ -88,15 +88,15 @@ static inline void note(enum part part, u64 value)
 	census.parts[part] = mixed(census.parts[part], value);
 }
 
-/* A folio is referred to so often more. */
+/* Record @nr more references to @folio. */
 static inline void refer(const struct folio *folio, long nr)
 {
 	census.references[frame_of(&folio->page)] += nr;
 }
 
-/* Every part compares what it knows; in this order, since the later ones use the earlier ones. */
+/* The checks run in this order, because later ones use what earlier ones have counted. */
 void check_address_spaces(void);	/* tables.c: entries, rss, sizes, tables */
-void check_vmas(void);			/* vmas.c: VMAs, and who finds them */
+void check_vmas(void);			/* vmas.c: VMAs and the trees that index them */
 void check_free_memory(void);		/* free.c: buddy, per-CPU lists */
 void check_caches(void);		/* cache.c: pages of files */
 void check_frames(void);		/* frames.c: every folio's references and mappings */
@@ -106,10 +106,10 @@ bool has_swap_area(void);
 void check_split_queued(struct folio *folio, unsigned long nr, unsigned long mapped);
 void check_lists(void);			/* lists.c: LRU, split queues */
 void check_counters(void);		/* counters.c: nodes, zones, groups */
-void check_ksm(void);			/* ksm.c: what processes and all of KSM say */
-void begin_pools(void);			/* pool.c: huge pages, and to whom they are promised */
+void check_ksm(void);			/* ksm.c: KSM's totals and its counters per process */
+void begin_pools(void);			/* pool.c: hugetlb pools and their reservations */
 void count_pool_page(struct folio *folio);
 void check_pools(void);
-void check_soft_dirty(void);		/* soft_dirty.c: what was written is noted */
+void check_soft_dirty(void);		/* soft_dirty.c: written pages are soft-dirty */
 
 #endif

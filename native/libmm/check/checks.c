@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Counts all memory and compares; then looks at what users see. */
+/* Enumerate all memory, compare it with the counters, then check what user space sees. */
 #include <linux/swap.h>
 #include "census.h"
 #include "checks.h"
@@ -62,7 +62,7 @@ static void report_parts(void)
 
 void check_everything(void)
 {
-	/* A batch that is not drained has references to folios, and is static in mm/swap.c. */
+	/* Folio batches hold references and are static in mm/swap.c, so drain them first. */
 	lru_add_drain_all();
 	begin_census();
 	check_address_spaces();

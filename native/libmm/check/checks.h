@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* What must hold of all memory between two steps, whatever they were. */
+/* Invariants of all memory that hold between any two steps. */
 #ifndef REAM_CHECKS_H
 #define REAM_CHECKS_H
 
@@ -7,11 +7,11 @@
 
 void check_everything(void);
 
-/* left.c: when all processes have ended. */
+/* left.c: called when all processes have ended. */
 void check_what_is_left(void);
-void check_open_files(void);	/* when those of the program are closed */
+void check_open_files(void);	/* called when the program's files are closed */
 
-/* A number of all that users can see, and of all counters: equal in equal runs. */
+/* Digest of the node and zone counters and of jiffies. Equal runs have equal digests. */
 u64 digest(void);
 
 #endif

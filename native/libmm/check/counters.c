@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Counters of nodes, zones and groups: each is what was counted. */
+/* Check that the counters of nodes, zones and memcgs equal the census. */
 #include <linux/hugetlb.h>
 #include <linux/memcontrol.h>
 #include <linux/mm.h>
@@ -13,7 +13,7 @@
 #include "private.h"
 #include "steps.h"
 
-#define MOST_KERNEL_PAGES 8192	/* of a group: objects and tables, and what CPUs have taken ahead */
+#define MOST_KERNEL_PAGES 8192	/* of a memcg: slab objects, page tables and per-CPU stocks */
 
 static const struct {
 	enum node_stat_item item;
@@ -40,11 +40,11 @@ static long node_counter(int node, enum node_stat_item item)
 }
 
 /*
- * mm/khugepaged.c: collapse_file() adds the pages that a file lacked to the
- * counters of the new folio's node, and leaves the others in those of the nodes
- * where they were. So after a collapse only the sum of all nodes is right.
- * mm/migrate.c: folio_migrate_mapping() leaves a huge page of a file counted on
- * the node where it was.
+ * collapse_file() in mm/khugepaged.c adds only the pages that the file lacked to
+ * the counters of the new folio's node. The other pages stay counted on their
+ * old nodes, so after a collapse only the sum over all nodes is right.
+ * folio_migrate_mapping() in mm/migrate.c leaves a huge page of a file counted
+ * on the node it came from.
  */
 static bool may_be_elsewhere(enum node_stat_item item)
 {
@@ -98,7 +98,7 @@ static void check_slabs(int node)
 	if (is << PAGE_SHIFT != counted[NR_SLAB_RECLAIMABLE_B])
 		wrong("NR_SLAB_RECLAIMABLE_B of node %d is %ld pages, and %ld are counted",
 		      node, is, counted[NR_SLAB_RECLAIMABLE_B] >> PAGE_SHIFT);
-	/* Large objects of kmalloc() are counted with it, and cannot be told from other pages. */
+	/* It includes large kmalloc() objects, which look like any other kernel page. */
 	is = node_counter(node, NR_SLAB_UNRECLAIMABLE_B);
 	if (is << PAGE_SHIFT < counted[NR_SLAB_UNRECLAIMABLE_B])
 		wrong("NR_SLAB_UNRECLAIMABLE_B of node %d is %ld pages, and %ld are counted",
@@ -125,8 +125,8 @@ static void check_node(int node)
 }
 
 /*
- * Counters that a node has and a group has not; and the one that a group has as
- * the sum of all nodes, since a page of the swap cache that moves takes it along.
+ * Most of these counters exist for nodes only. NR_FILE_PAGES of a memcg is right
+ * only as a sum over all nodes, since a migrated swap cache page takes it along.
  */
 static bool is_of_nodes_alone(enum node_stat_item item)
 {
@@ -134,7 +134,7 @@ static bool is_of_nodes_alone(enum node_stat_item item)
 	       item == NR_SHMEM_PMDMAPPED || item == NR_FILE_PMDMAPPED;
 }
 
-/* A broken page is no longer charged, and may stay in the cache of its file. */
+/* A hwpoisoned page is no longer charged, but may stay in the page cache of its file. */
 static bool there_was_a_broken_page;
 
 static void check_group_on_node(struct mem_cgroup *memcg, int group, int node)
@@ -182,8 +182,8 @@ static void check_group(int group)
 }
 
 /*
- * In 6.12 each migration of a huge page of the pool counts one more, and nothing
- * counts it less: folio_migrate_mapping().
+ * In 6.12 folio_migrate_mapping() adds one to the counter for each hugetlb folio
+ * that it migrates, and nothing ever subtracts it.
  */
 static bool there_was_a_pool;
 
@@ -214,7 +214,7 @@ static void note_events(void)
 	note(PART_flushes, nr_flushed_pages);
 }
 
-/* Where the next compaction begins, and whether it is put off. */
+/* Digest the positions where the next compaction begins, and whether it is deferred. */
 static void note_compaction(const struct zone *zone)
 {
 	int mode;
@@ -227,13 +227,13 @@ static void note_compaction(const struct zone *zone)
 	note(PART_compaction, zone->compact_order_failed);
 }
 
-/* Descriptors of frames, by who allocated their pages: boot, or who added memory since. */
+/* Check the pages of the memmap: those allocated at boot, and those added by hotplug. */
 static void check_memmap(void)
 {
 	const long of_section = PFN_UP(PAGES_PER_SECTION * sizeof(struct page));
 	long is_boot = atomic_long_read(&nr_memmap_boot_pages), boot = 0;
 	long is_added = atomic_long_read(&nr_memmap_pages), added = 0;
-	static long others = -1;	/* as of mm/page_ext.c, which does not give them back */
+	static long others = -1;	/* such as those of mm/page_ext.c, never subtracted */
 	unsigned long number;
 
 	for (number = 0; number <= __highest_present_section_nr; number++) {
@@ -273,7 +273,7 @@ void check_counters(void)
 	note_events();
 }
 
-/* --- one number of a run ----------------------------------------------- */
+/* --- digest of a run ---------------------------------------------------- */
 
 u64 digest(void)
 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* What is clean: memory that may be dropped, since what was written to it is elsewhere as well. */
+/* Check that a clean folio may be dropped, because its data is also stored elsewhere. */
 #include <linux/mm.h>
 #include <linux/pagemap.h>
 #include <linux/shmem_fs.h>
@@ -8,7 +8,7 @@
 #include "devices.h"
 #include "hosted.h"
 
-/* It would come back with zeros, unless an entry is dirty, which its unmapping tells it. */
+/* A clean shmem page would come back zeroed, unless unmapping a dirty entry dirties it. */
 static void check_clean_in_memory(struct folio *folio, unsigned long first, unsigned long nr)
 {
 	unsigned long i;

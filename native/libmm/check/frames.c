@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Frames: each is free, a table, slab memory, a user's folio, or the kernel's; and counted so. */
+/* Check that each frame is free, a page table, slab, a user's folio or the kernel's own. */
 #include <linux/backing-dev.h>
 #include <linux/memcontrol.h>
 #include <linux/mm.h>
@@ -16,11 +16,11 @@
 #include "steps.h"
 #include "trees.h"
 
-#define RMAP_EVERY 16	/* of so many checks one asks rmap for all mappings */
+#define RMAP_EVERY 16	/* every 16th check also walks rmap of every folio */
 
 static unsigned long nr_checks;
 
-/* --- one folio of users ------------------------------------------------ */
+/* --- one folio of user space ------------------------------------------- */
 
 static unsigned long check_mapcounts(struct folio *folio, unsigned long nr)
 {
@@ -58,7 +58,7 @@ static unsigned long check_mapcounts(struct folio *folio, unsigned long nr)
 	return huge ? nr : mapped;
 }
 
-/* Whether a flusher is under way on the disk of a folio's file. It holds a batch of folios. */
+/* Whether writeback runs on the device of a folio's file: it holds a batch of folios. */
 static bool is_being_flushed(struct folio *folio)
 {
 	struct bdi_writeback *wb;
@@ -118,7 +118,7 @@ static void check_rmap(struct folio *folio)
 		      folio_pfn(folio), found, mapped);
 }
 
-/* The group that a folio or a page table is charged to; 0: none, or the root. */
+/* The memcg that a folio or page table is charged to. 0 means none or the root. */
 static int group_of(struct folio *folio)
 {
 	struct mem_cgroup *memcg = folio_memcg(folio);
@@ -141,7 +141,7 @@ static void count_in_zone(struct folio *folio, enum zone_stat_item item, long nr
 	census.zone[folio_nid(folio)][folio_zonenum(folio)][item] += nr;
 }
 
-/* What counters of nodes, zones and groups must say of a folio. */
+/* Add a folio to the expected counters of its node, zone and memcg. */
 static void count_folio(struct folio *folio, int group, unsigned long nr, unsigned long mapped)
 {
 	bool is_anon = folio_test_anon(folio), is_cached = folio_test_swapcache(folio);
@@ -158,7 +158,7 @@ static void count_folio(struct folio *folio, int group, unsigned long nr, unsign
 		count(folio, group, NR_ANON_THPS, nr);
 	if (is_cached)
 		count(folio, group, NR_SWAPCACHE, nr);
-	if (is_cached)	/* which groups do not count as pages of files */
+	if (is_cached)	/* in the memcg it does not count as NR_FILE_PAGES */
 		census.node[folio_nid(folio)][NR_FILE_PAGES] += nr;
 	else if (folio->mapping && !is_anon)
 		count(folio, group, NR_FILE_PAGES, nr);
@@ -186,7 +186,7 @@ static void count_folio(struct folio *folio, int group, unsigned long nr, unsign
 		count_in_zone(folio, NR_MLOCK, nr);
 }
 
-/* Who reads an anonymous page again finds it by its slot, and rmap by its index. */
+/* A swap fault finds the folio by its slot and rmap by its index, so both must agree. */
 static void check_index_of_slot(struct folio *folio, unsigned long i, unsigned long slot)
 {
 	if (folio_test_anon(folio) && !folio_test_ksm(folio) && census.slot_entries[slot] &&
@@ -209,7 +209,7 @@ static void count_cached_slots(struct folio *folio, unsigned long nr)
 	}
 }
 
-/* The huge zero page may be given up while it is pinned: get_huge_zero_folio(). */
+/* The shrinker of get_huge_zero_folio() may drop the huge zero folio while it is pinned. */
 static bool was_huge_zero(struct folio *folio)
 {
 	return folio_test_pmd_mappable(folio) && !folio_test_large_rmappable(folio) &&
@@ -273,7 +273,7 @@ static bool is_of_users(struct folio *folio)
 		census.references[frame_of(&folio->page)]);
 }
 
-/* Nothing has it, and it was charged or filled as only memory of users is. */
+/* A leaked folio: no user is known, but it is charged or uptodate as only user memory is. */
 static bool is_lost(struct folio *folio)
 {
 	return folio_ref_count(folio) &&
@@ -281,7 +281,7 @@ static bool is_lost(struct folio *folio)
 		(folio_memcg_charged(folio) && !folio_memcg_kmem(folio)));
 }
 
-/* A broken page is in no list; who had it may have it still. */
+/* A hwpoisoned page is on no list, but its page cache or swap cache may still have it. */
 static void count_broken(struct folio *folio)
 {
 	const int group = group_of(folio);
@@ -295,7 +295,7 @@ static void count_broken(struct folio *folio)
 		count_cached_slots(folio, 1);
 }
 
-/* Of the pool of huge pages: it has a list of its own, and whole entries. */
+/* Check a hugetlb folio. Hugetlb has lists of its own, and maps folios only as a whole. */
 static void check_huge_page(struct folio *folio)
 {
 	long counted = census.huge_mappings[frame_of(&folio->page)];
@@ -317,8 +317,8 @@ static void count_slab(struct page *page, unsigned long bytes)
 
 /*
  * A huge page that could not be split is freed as a whole. The allocator notices
- * that a page of it is broken when it next takes the block, and then uses none of
- * the block's pages any more.
+ * its hwpoisoned page only when it takes the block again. From then on it uses
+ * none of the block's pages.
  */
 static bool is_beside_broken(struct page *page)
 {
@@ -331,7 +331,7 @@ static bool is_beside_broken(struct page *page)
 	return false;
 }
 
-/* Not free, and nobody's that is known: the kernel's own, or lost. */
+/* A frame that is not free and has no known user belongs to the kernel, or has leaked. */
 static void check_other_frame(struct page *page)
 {
 	if (is_lost(page_folio(page)))
@@ -342,7 +342,7 @@ static void check_other_frame(struct page *page)
 		      page_to_pfn(page));
 }
 
-/* How many frames this one and those behind it are, of one kind. */
+/* Check the page or folio that begins at @page. Return: its number of frames. */
 static unsigned long check_frame(struct page *page)
 {
 	u8 use = census.use[frame_of(page)];
@@ -375,8 +375,8 @@ static unsigned long check_frame(struct page *page)
 }
 
 /*
- * A page that is pinned, and not only referred to, stays exclusive to its owner, whose
- * writes would go to a copy otherwise. Source: sanity_check_pinned_pages() in mm/gup.c.
+ * A page pinned by FOLL_PIN must stay exclusive to its owner. Otherwise the owner's next
+ * write would go to a copy. Source: sanity_check_pinned_pages() in mm/gup.c.
  */
 static void check_pinned(struct page *page)
 {
@@ -406,7 +406,7 @@ static void count_pins(void)
 	}
 }
 
-/* Of the memory of a device, which no list has. */
+/* Check a device private page. Such pages are on no list. */
 static void check_private(struct page *page)
 {
 	struct folio *folio = page_folio(page);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Free memory: each frame is in one list at most, and the lists are as long as is counted. */
+/* Check free memory: no frame is on two lists, and the lists are as long as counted. */
 #include <linux/mm.h>
 #include <linux/mmzone.h>
 #include <linux/page-isolation.h>
@@ -33,14 +33,14 @@ static void check_block(struct page *page, unsigned int order, int type)
 	if (pfn & ((1UL << order) - 1))
 		wrong("frame %#lx begins a free block of order %u, and is not aligned",
 		      pfn, order);
-	/* A page may be taken from another type's block as long as that is of the common ones. */
+	/* A free block is on the list of its pageblock's migratetype, even after a fallback. */
 	if (of_block != type)
 		wrong("frame %#lx is in the free list of type %d, and its block is of type %d",
 		      pfn, type, of_block);
 	take(pfn, order, IN_BUDDY);
 }
 
-/* @nr_cma: Of these, in blocks of CMA. */
+/* Return: free pages in the buddy lists. @nr_cma is set to those in CMA pageblocks. */
 static long walk_buddy(struct zone *zone, long *nr_cma)
 {
 	long nr_pages = 0;
@@ -81,7 +81,7 @@ static void walk_per_cpu(struct zone *zone, int cpu)
 		list_for_each_entry(page, &pcp->lists[list], pcp_list) {
 			take(page_to_pfn(page), order, IN_PCP);
 			nr_pages += 1L << order;
-			/* Who gets it next may take that for its own, as swap does. */
+			/* The next owner, such as swap, may take a stale one for its own. */
 			if (page_private(page))
 				wrong("free frame %#lx has a private word, %#lx",
 				      page_to_pfn(page), page_private(page));

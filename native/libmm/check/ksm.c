@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* KSM: what address spaces say of their merged pages adds up to what all of KSM says. */
+/* Check that the KSM counters of all address spaces add up to the global ones. */
 #include <linux/ksm.h>
 #include <linux/mm.h>
 #include "census.h"
@@ -19,7 +19,7 @@ static void add(struct sums *sums, const struct mm_struct *mm)
 	sums->zero_pages += mm->ksm_zero_pages.counter;
 }
 
-/* The address space may have ended; KSM still has what it knows of it. */
+/* KSM may still have a slot for an mm that has exited, with its counters. */
 static bool is_known(const struct mm_struct *mm)
 {
 	struct mm_slot *slot;

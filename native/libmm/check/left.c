@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* What is left when all processes have ended: no object that only they need. */
+/* Check that no object of a process is leaked when all processes have ended. */
 #include <linux/mm.h>
 #include <linux/rcupdate.h>
 #include <linux/slab.h>
@@ -11,7 +11,7 @@
 #include "hosted.h"
 #include "steps.h"
 
-/* Objects in use. Those that CPUs have for themselves are given back before. */
+/* Count the objects in use. kmem_cache_shrink() flushes the per-CPU slabs first. */
 static unsigned long nr_objects(struct kmem_cache *cache)
 {
 	unsigned long frame, nr = 0;
@@ -26,7 +26,7 @@ static unsigned long nr_objects(struct kmem_cache *cache)
 	return nr;
 }
 
-/* A cache that another one is merged with is left out. */
+/* A merged cache also holds objects of other types, so it is not checked. */
 static void check_left(const char *name, unsigned long most)
 {
 	struct kmem_cache *cache;
@@ -41,7 +41,7 @@ static void check_left(const char *name, unsigned long most)
 	}
 }
 
-/* What is allocated of the memory that each CPU has for itself, in units of 4 bytes. */
+/* Allocated per-CPU memory, in units of PCPU_MIN_ALLOC_SIZE (4 bytes). */
 static unsigned long nr_percpu_units(void)
 {
 	struct pcpu_chunk *chunk;
@@ -54,7 +54,7 @@ static unsigned long nr_percpu_units(void)
 	return nr;
 }
 
-/* One more process begins and ends: it keeps nothing of that memory. */
+/* Start and end one more process: it must not leak any per-CPU memory. */
 static void check_percpu_left(void)
 {
 	unsigned long before = nr_percpu_units(), nr;
@@ -70,7 +70,7 @@ static void check_percpu_left(void)
 		      (nr - before) * PCPU_MIN_ALLOC_SIZE);
 }
 
-/* A swap area has its file open. */
+/* The only file that may still be open is that of a swap area. */
 void check_open_files(void)
 {
 	rcu_barrier();
@@ -78,9 +78,9 @@ void check_open_files(void)
 }
 
 /*
- * khugepaged and ksmd let go of an address space that has ended when they come
- * by, and ksmd of its anon_vmas, too. A task that was killed for its memory has
- * its address space noted as long as the task itself is.
+ * khugepaged and ksmd drop an mm that has exited only at their next scan, and
+ * ksmd keeps its anon_vmas until then. An OOM victim's signal_struct pins the
+ * mm (oom_mm) as long as the task exists.
  */
 void check_what_is_left(void)
 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Lists of folios: those of LRU, and those of folios that are to be split. */
+/* Check the LRU lists and the deferred split queues. */
 #include <linux/memcontrol.h>
 #include <linux/mm.h>
 #include <linux/mm_inline.h>
@@ -8,7 +8,7 @@
 #include "hosted.h"
 #include "trees.h"
 
-/* A list of folios, which are added to those of their kind; how many pages it has. */
+/* Add the pages of a list to @nr, by their LRU list. Return: the pages on this list. */
 static long check_list(struct list_head *folios, int node, long *nr)
 {
 	struct folio *folio;
@@ -25,7 +25,7 @@ static long check_list(struct list_head *folios, int node, long *nr)
 }
 
 #ifdef CONFIG_LRU_GEN
-/* Folios of one type in one zone; what they are counted as by generation lags behind. */
+/* Check folios of one type and zone. Only the sum is exact: generation counts lag behind. */
 static void check_type(struct lru_gen_folio *its, int type, int zone, int node, long *nr)
 {
 	long counted = 0, here = 0;
@@ -68,7 +68,7 @@ static void check_lruvec(struct lruvec *lruvec, int node, long *nr_all)
 			      list, node);
 		if (mem_cgroup_disabled())
 			continue;
-		/* Folios with a generation are not counted there. */
+		/* Folios of the multi-gen LRU do not count in lru_size. */
 		counted = 0;
 		for (zone = 0; zone < MAX_NR_ZONES; zone++)
 			counted += mem_cgroup_get_zone_lru_size(lruvec, list, zone);
@@ -87,7 +87,7 @@ static void check_lists_of(int node)
 	struct mem_cgroup *memcg = mem_cgroup_iter(NULL, NULL, NULL);
 	enum lru_list list;
 
-	/* Where the controller is off, the lists are the node's own. */
+	/* Without the memory controller memcg is NULL and the lists are the node's own. */
 	do {
 		check_lruvec(mem_cgroup_lruvec(memcg, NODE_DATA(node)), node, nr);
 		memcg = mem_cgroup_iter(NULL, memcg, NULL);
@@ -98,7 +98,7 @@ static void check_lists_of(int node)
 			      list, node, nr[list], census.node[node][NR_LRU_BASE + list]);
 }
 
-/* Pages of large folios were written to swap: how often. */
+/* How often a large folio was swapped out as a whole. */
 static u64 nr_swapped_out(void)
 {
 	u64 nr = 0;
@@ -129,9 +129,9 @@ void see_split_to_large(void)
 }
 
 /*
- * A folio of which only some pages are mapped is to be split, and so is each
- * huge page until it was looked at. Source: transhuge.rst. One in the swap
- * cache is not put on the list, nor what a folio was split to.
+ * A partially mapped folio must be on the deferred split queue, and so must a
+ * huge page that the shrinker has not scanned yet. Source: transhuge.rst.
+ * Folios in the swap cache are not queued, nor those that a split has made.
  */
 void check_split_queued(struct folio *folio, unsigned long nr, unsigned long mapped)
 {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The pools of huge pages: how many there are, which of them are free, and to
- * whom they are promised. Source: Documentation/mm/hugetlbfs_reserv.rst and the
- * comments on struct hugepage_subpool and struct resv_map.
+ * Check the hugetlb pools: the number of huge pages, the free lists and the
+ * reservations. Source: Documentation/mm/hugetlbfs_reserv.rst and the comments
+ * on struct hugepage_subpool and struct resv_map.
  */
 #include <linux/fs.h>
 #include <linux/hugetlb.h>
@@ -18,11 +18,11 @@
 #define RESERVATION_FLAGS 3UL	/* HPAGE_RESV_MASK */
 
 /**
- * struct pool - what was found of a pool
- * @nr: Its huge pages, by node.
- * @in_use: Those that have a reference.
- * @promised: That are free and that somebody may take without asking.
- * @to_come: In use, and promised to somebody as soon as they are freed.
+ * struct pool - what the census found of one hstate
+ * @nr: Huge pages on each node.
+ * @in_use: Huge pages that have a reference.
+ * @promised: Reservations that no page in use fills yet, those of subpools included.
+ * @to_come: Huge pages in use whose reservation is restored when they are freed.
  */
 static struct pool {
 	long nr[MOST_NODES];
@@ -31,7 +31,7 @@ static struct pool {
 	long to_come;
 } pools[HUGE_MAX_HSTATE];
 
-/* Files of one mount may have a limit, and a part of the pool for themselves. */
+/* The subpool of a mount, which limits its files or reserves huge pages for them. */
 static struct {
 	struct hugepage_subpool *its;
 	long used;
@@ -63,7 +63,7 @@ void count_pool_page(struct folio *folio)
 	if (!folio_ref_count(folio))
 		return;
 	pool->in_use++;
-	/* Such a page outlives its mapping, which has given its place in the mount back. */
+	/* A page with this flag outlives its mapping, which has already uncharged the subpool. */
 	if (!folio_test_hugetlb_restore_reserve(folio))
 		use_subpool(hugetlb_folio_subpool(folio), 1);
 	pool->to_come += folio_test_hugetlb_restore_reserve(folio);
@@ -71,14 +71,14 @@ void count_pool_page(struct folio *folio)
 	if (folio_test_hugetlb_restore_reserve(folio) && folio_mapped(folio))
 		wrong("huge page %#lx is mapped, and its reservation is given back",
 		      folio_pfn(folio));
-	/* Pages of files may lack it until they are mapped by a second fault. */
+	/* File pages may lack the migratable flag until a second fault maps them. */
 	if (folio_test_anon(folio) && folio_mapped(folio) &&
 	    !folio_test_hugetlb_migratable(folio) && !folio_test_hwpoison(folio))
 		wrong("huge page %#lx is mapped, and says that it cannot be migrated",
 		      folio_pfn(folio));
 }
 
-/* --- what is promised --------------------------------------------------- */
+/* --- reservations ------------------------------------------------------- */
 
 static long nr_in_regions(const struct resv_map *map, long from, long to)
 {
@@ -117,7 +117,7 @@ static void check_map(const struct resv_map *map)
 #define map_of_inode(inode) ((const struct resv_map *)(inode)->i_data.i_private_data)
 #endif
 
-/* A page that its map has, and the file has not, is promised. */
+/* A page in the file's reserve map that is not in its page cache is still reserved. */
 static void count_file(struct inode *inode)
 {
 	struct hstate *hstate = hstate_inode(inode);
@@ -132,7 +132,7 @@ static void count_file(struct inode *inode)
 	use_subpool(HUGETLBFS_SB(inode->i_sb)->spool, nr);
 }
 
-/* A private mapping is promised all of its pages, but for those that its map has. */
+/* A private mapping has reserved all of its pages but those in its map, which are consumed. */
 static void count_vma(struct vm_area_struct *vma)
 {
 	unsigned long data = (unsigned long)vma->vm_private_data;
@@ -187,7 +187,7 @@ static void count_promises(void)
 	}
 }
 
-/* --- what is counted ---------------------------------------------------- */
+/* --- comparison with the counters --------------------------------------- */
 
 static void compare(const char *what, const struct hstate *hstate, long is, long counted)
 {

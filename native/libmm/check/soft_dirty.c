@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Soft-dirty: what was written since clear_refs was must be reported, and only
- * clear_refs makes an entry clean again. Source:
+ * A page that was written since the last write to clear_refs must be soft-dirty,
+ * and only clear_refs may clear the bit again. Source:
  * Documentation/admin-guide/mm/soft-dirty.rst.
  */
 #include <linux/hugetlb.h>
@@ -12,8 +12,8 @@
 #include "steps.h"
 
 /*
- * Pages of files may lose their entries, and with them the bit. KSM makes new
- * entries: mm/ksm.c, replace_page().
+ * A page of a file may lose its entry, and the soft-dirty bit with it.
+ * replace_page() in mm/ksm.c installs a new entry without the bit.
  */
 static bool is_its_own(struct vm_area_struct *vma, const struct user_page *page,
 		       const struct entry *entry)
@@ -30,7 +30,7 @@ static void check_page(struct process *process, struct vm_area_struct *vma, unsi
 	struct user_page *page = &process->pages[number];
 	struct entry entry;
 
-	if (is_vm_hugetlb_page(vma))	/* clear_refs leaves these alone */
+	if (is_vm_hugetlb_page(vma))	/* clear_refs skips hugetlb VMAs */
 		return;
 	entry = entry_at(vma->vm_mm, address_of_page(number));
 	if (!is_its_own(vma, page, &entry)) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Swap: each slot's count is that of the entries that name it, and of the cache. */
+/* Check that the count of each swap slot equals the entries and caches that refer to it. */
 #include <linux/memcontrol.h>
 #include <linux/page_counter.h>
 #include <linux/swap.h>
@@ -17,12 +17,12 @@
 #endif
 
 /**
- * struct slot - what the kernel has noted of a slot
- * @is_bad: It is never given to a page.
- * @is_used: It may not be given to another page now.
- * @is_known: It is neither bad, nor counted elsewhere, too.
- * @count: Of entries that name it.
- * @is_cached: A folio of the swap cache has it.
+ * struct slot - the kernel's record of a swap slot
+ * @is_bad: The slot is never allocated.
+ * @is_used: The slot cannot be allocated at present.
+ * @is_known: The slot is not bad, and @count is its whole count.
+ * @count: Number of entries that refer to the slot.
+ * @is_cached: The swap cache has a folio for the slot.
  */
 struct slot {
 	bool is_bad;
@@ -58,7 +58,7 @@ static struct slot slot_at(struct swap_info_struct *swap, unsigned long slot)
 		found.count = swp_tb_get_count(entry);
 	if (found.count == SWP_TB_COUNT_MAX && cluster->extend_table)
 		found.count = cluster->extend_table[at];
-	else if (found.count == SWP_TB_COUNT_MAX)	/* a bad one that was read ahead */
+	else if (found.count == SWP_TB_COUNT_MAX)	/* a bad slot that was read ahead */
 		found = (struct slot){ .is_bad = true, .is_used = true };
 	return found;
 }
@@ -67,7 +67,7 @@ static void count_kept_slots(void)
 {
 }
 #else
-/* Slots that CPUs keep for later are marked as the cache's; mm/swap_slots.c. */
+/* Slots in the per-CPU caches of mm/swap_slots.c have SWAP_HAS_CACHE set. */
 DECLARE_PER_CPU(struct swap_slots_cache, swp_slots);
 
 static void count_kept_slots(void)
@@ -98,7 +98,7 @@ static struct slot slot_at(struct swap_info_struct *swap, unsigned long slot)
 {
 	unsigned char map = swap->swap_map[slot];
 
-	if ((map & ~SWAP_HAS_CACHE) == SWAP_MAP_SHMEM)	/* a file names it once */
+	if ((map & ~SWAP_HAS_CACHE) == SWAP_MAP_SHMEM)	/* one entry, of a shmem file */
 		map = (map & SWAP_HAS_CACHE) | 1;
 	return (struct slot){
 		.is_bad = map == SWAP_MAP_BAD, .is_used = map,
@@ -127,9 +127,9 @@ static void check_slot(const struct slot *is, unsigned long slot)
 		      census.is_slot_cached[slot] ? "" : " not");
 }
 
-/* --- groups of slots, from which folios get some behind one another ---- */
+/* --- clusters, from which large folios get contiguous slots ------------- */
 
-/* A cluster counts what cannot be given, too: the header, bad slots and what is behind the end. */
+/* A cluster also counts slots that are never allocated: header, bad ones, beyond the end. */
 static void check_cluster(struct swap_info_struct *swap, unsigned long first)
 {
 	const struct swap_cluster_info *cluster = swap->cluster_info + first / SWAPFILE_CLUSTER;
@@ -158,7 +158,7 @@ static void check_clusters(struct swap_info_struct *swap)
 			      cluster->count);
 }
 
-/* --- groups that pay for slots ----------------------------------------- */
+/* --- memcgs that are charged for slots --------------------------------- */
 
 #ifdef HAVE_SWAP_TABLE
 static void check_paid(struct swap_info_struct *swap)
@@ -167,7 +167,7 @@ static void check_paid(struct swap_info_struct *swap)
 #else
 static void check_paid(struct swap_info_struct *swap)
 {
-	static long nr_paid[USHRT_MAX + 1];	/* by id; of those of groups alone */
+	static long nr_paid[USHRT_MAX + 1];	/* by memcg id; reset only for our memcgs */
 	unsigned long slot;
 	int group;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Page tables: what each entry maps and may allow, rss, and the tables themselves. */
+/* Check page tables: what each entry maps and permits, rss, and the size of the tables. */
 #include <linux/hugetlb.h>
 #include <linux/ksm.h>
 #include <linux/mm.h>
@@ -16,14 +16,14 @@
 #include "trees.h"
 
 /**
- * struct space - what was found in an address space
- * @process: Whose.
- * @rss: By kind, as mm_counter() has them.
- * @nr_entries: That are not empty, of all tables.
- * @nr_inside: Of these, in VMAs.
- * @ksm_zero_pages: Entries of the zero page that KSM made.
- * @pool_pages: Pages of huge ones of the pool that entries map.
- * @table_bytes: Of tables of all levels, with those that are put aside.
+ * struct space - what the census found in an address space
+ * @process: Process that the address space belongs to.
+ * @rss: Expected RSS, by kind as in mm_counter().
+ * @nr_entries: Entries that are not empty, in all tables.
+ * @nr_inside: Of these, entries at addresses inside VMAs.
+ * @ksm_zero_pages: Entries that map the zero page because KSM put it there.
+ * @pool_pages: Mapped hugetlb memory, in base pages.
+ * @table_bytes: Size of the tables of all levels, deposited ones included.
  */
 struct space {
 	struct process *process;
@@ -36,8 +36,8 @@ struct space {
 };
 
 /*
- * Tables of huge pages that several mappings share: as often as they have been
- * met, and the mapping for which their entries are counted.
+ * PMD tables that several hugetlb mappings share. Each one records how often it
+ * was met, and the mapping for which its entries are counted.
  */
 #define MOST_SHARED 64
 static struct shared_table {
@@ -47,7 +47,7 @@ static struct shared_table {
 } shared_tables[MOST_SHARED];
 static int nr_shared;
 
-/* NULL: it is one that is not shared. */
+/* Return: the record of a shared PMD table, or NULL if the table is not shared. */
 static struct shared_table *shared_table(unsigned long pfn)
 {
 	int i;
@@ -97,7 +97,7 @@ static int kind_of(const struct folio *folio)
 
 #define WATCHED (VM_UFFD_WP | VM_UFFD_RWP)
 
-/* --- what an entry may be ---------------------------------------------- */
+/* --- what one entry may map and permit --------------------------------- */
 
 static void check_anonymous(struct vm_area_struct *vma, unsigned long address, struct page *page,
 			    bool is_writable)
@@ -119,7 +119,7 @@ static void check_anonymous(struct vm_area_struct *vma, unsigned long address, s
 		      address);
 }
 
-/* Memory of a device has no mapping of its own. */
+/* A page of a device has no folio->mapping, so compare it with the device's page. */
 static bool check_page_of_device(struct vm_area_struct *vma, unsigned long address,
 				 const struct page *page)
 {
@@ -166,7 +166,7 @@ static void check_flags(struct vm_area_struct *vma, unsigned long address, unsig
 		wrong("%#lx is a page of a shadow stack by its bits: %#lx", address, entry);
 }
 
-/* What reclaim, migration and splits go by, in bits that an address of a page leaves free. */
+/* The folio state that reclaim, migration and splits depend on, packed below PAGE_SHIFT. */
 static unsigned long state_of(struct folio *folio)
 {
 	return folio_test_referenced(folio) | folio_test_active(folio) << 1 |
@@ -176,7 +176,7 @@ static unsigned long state_of(struct folio *folio)
 	       folio_order(folio) << 8;
 }
 
-/* A frame that an entry maps. Whether it is counted: not if it is by its frame alone. */
+/* Check the frame that an entry maps. Return: whether rss and the folio count the mapping. */
 static bool check_mapped(struct vm_area_struct *vma, unsigned long address, unsigned long pfn,
 			 bool is_writable, bool is_by_frame)
 {
@@ -210,7 +210,7 @@ static bool check_mapped(struct vm_area_struct *vma, unsigned long address, unsi
 
 /* --- entries ----------------------------------------------------------- */
 
-/* An entry of a page that is in a device's memory. */
+/* Check and count an entry for a device private page. */
 static void count_private(struct space *space, struct vm_area_struct *vma, unsigned long address,
 			  pte_t pte)
 {
@@ -273,7 +273,7 @@ static void count_swap(struct space *space, struct vm_area_struct *vma, unsigned
 		      address);
 }
 
-/* All but the frame or the slot; those of swap are in the lower bits. */
+/* All bits but the PFN or the swap slot. Swap entries have their flags in the low byte. */
 static unsigned long flags_of(unsigned long entry)
 {
 	return entry & (entry & (_PAGE_PRESENT | _PAGE_PROTNONE) ? ~PTE_PFN_MASK : 0xff);
@@ -318,7 +318,7 @@ static void count_huge(struct space *space, struct vm_area_struct *vma, unsigned
 		return;
 	}
 	if (vma_is_anonymous(vma))
-		space->table_bytes += PTRS_PER_PTE * sizeof(pte_t);	/* put aside for a split */
+		space->table_bytes += PTRS_PER_PTE * sizeof(pte_t);	/* deposited table */
 	check_flags(vma, address, pmd_val(pmd), pmd_uffd(pmd));
 	is_counted = check_mapped(vma, address, pmd_pfn(pmd), pmd_write(pmd), false);
 	if (!is_counted)
@@ -413,7 +413,7 @@ static void walk_pmds(struct space *space, pud_t pud)
 	}
 }
 
-/* The upper half, and what is the kernel's in the lower one, is not the process'. */
+/* Skip the upper half, and entries of the lower half that are the kernel's own. */
 static void walk_tables(struct space *space, struct mm_struct *mm)
 {
 	int i, j;
@@ -433,7 +433,7 @@ static void walk_tables(struct space *space, struct mm_struct *mm)
 	}
 }
 
-/* --- all of an address space ------------------------------------------- */
+/* --- totals of an address space ---------------------------------------- */
 
 static const char *const kinds[NR_MM_COUNTERS] = {
 	[MM_FILEPAGES] = "MM_FILEPAGES", [MM_ANONPAGES] = "MM_ANONPAGES",
@@ -471,7 +471,7 @@ static void check_sizes(struct space *space, struct mm_struct *mm, long nr, long
 	if (space->nr_entries != space->nr_inside)
 		wrong("process %d: its tables have %ld entries, %ld of them in VMAs",
 		      space->process->number, space->nr_entries, space->nr_inside);
-	/* What was mapped in a table that is shared is of who has mapped it. */
+	/* Pages in a shared PMD table are counted only for the mm that faulted them in. */
 	if (atomic_long_read(&mm->hugetlb_usage) != space->pool_pages && !tables_may_be_shared)
 		wrong("process %d: hugetlb_usage is %ld, and entries map %ld pages of the pool",
 		      space->process->number, atomic_long_read(&mm->hugetlb_usage),
@@ -502,7 +502,7 @@ static void check_space(struct process *process)
 	check_sizes(&space, mm, nr, pages, locked);
 }
 
-/* Those of address spaces that no process has any more are among them. */
+/* Mark all PGDs, also those of an mm that no process uses any more. */
 static void mark_top_tables(void)
 {
 	struct ptdesc *top;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * VMAs: what each says of itself, who finds it, and what is counted of all of
- * them. Source: mlock(2), userfaultfd(2), the comments on struct
+ * Check VMAs: their own fields, the trees that must find them, and the counters
+ * that sum them up. Source: mlock(2), userfaultfd(2), the comments on struct
  * vm_area_struct, struct anon_vma and struct address_space, and
  * Documentation/mm/overcommit-accounting.rst.
  */
@@ -21,7 +21,7 @@
 
 #define MOST_FAMILIES 1024
 
-/* An anon_vma that is in some VMA's chain, and how many of those have it for their parent. */
+/* An anon_vma found in the chain of a VMA, and how many found ones have it as their parent. */
 static struct family {
 	struct anon_vma *anon_vma;
 	unsigned long nr_children;
@@ -30,7 +30,7 @@ static unsigned int nr_families;
 
 bool promises_may_be_lost;
 
-/* --- what a VMA says ---------------------------------------------------- */
+/* --- the fields of one VMA ---------------------------------------------- */
 
 static void check_lock(struct vm_area_struct *vma)
 {
@@ -42,7 +42,7 @@ static void check_lock(struct vm_area_struct *vma)
 		      vma->vm_start, vma->vm_flags);
 }
 
-/* Entries that are new get it, so it may not let a page be written that is to be noticed first. */
+/* New entries get vm_page_prot, so it must not permit writes that have to fault first. */
 static void check_protection(struct vm_area_struct *vma)
 {
 	unsigned long is = pgprot_val(vma->vm_page_prot);
@@ -55,7 +55,7 @@ static void check_protection(struct vm_area_struct *vma)
 		      vma->vm_start, is, most);
 }
 
-/* Those of children have the same name, and parts of one. */
+/* Count the VMAs with this name. Fork and splitting a VMA share it. */
 static unsigned int nr_named(const struct anon_vma_name *name)
 {
 	struct vm_area_struct *vma;
@@ -85,7 +85,7 @@ static void check_itself(struct process *process, struct vm_area_struct *vma)
 	if (!watch != !(vma->vm_flags & __VM_UFFD_FLAGS))
 		wrong("%#lx is watched by its flags or by a userfaultfd, and not by both",
 		      vma->vm_start);
-	/* UFFDIO_COPY and others are refused meanwhile, and no call is under way. */
+	/* UFFDIO_COPY and others fail while it is set. No call is in progress here. */
 	if (watch && atomic_read(&watch->mmap_changing))
 		wrong("%#lx is watched by a userfaultfd that waits for %d changes of mappings",
 		      vma->vm_start, atomic_read(&watch->mmap_changing));
@@ -95,14 +95,14 @@ static void check_itself(struct process *process, struct vm_area_struct *vma)
 	if (vma->anon_name && kref_read(&vma->anon_name->kref) != nr_named(vma->anon_name))
 		wrong("%#lx has a name with %u references, and %u VMAs have it", vma->vm_start,
 		      kref_read(&vma->anon_name->kref), nr_named(vma->anon_name));
-	/* It will get its anon_vma and the index of its pages with the first fault. */
+	/* The first fault will set the anon_vma and fix the index of its pages. */
 	if (vma_is_anonymous(vma) && !vma->vm_file && !vma->anon_vma && !process->was_wiped &&
 	    linear_anon_page_index(vma, vma->vm_start) != vma->vm_start >> PAGE_SHIFT)
 		wrong("%#lx has no page yet, and the first is to have the index %#lx",
 		      vma->vm_start, linear_anon_page_index(vma, vma->vm_start));
 }
 
-/* --- who finds it by an anonymous page ----------------------------------- */
+/* --- rmap from an anonymous page ----------------------------------------- */
 
 static bool is_found(const struct anon_vma_chain *link, pgoff_t index)
 {
@@ -114,7 +114,7 @@ static bool is_found(const struct anon_vma_chain *link, pgoff_t index)
 	return false;
 }
 
-/* Each anon_vma once: where the link of its first VMA is met. */
+/* Count each anon_vma only once: at the first link in its interval tree. */
 static void count_family(const struct anon_vma_chain *link)
 {
 	struct anon_vma *anon_vma = link->anon_vma;
@@ -173,7 +173,7 @@ static void check_chain(struct vm_area_struct *vma)
 		wrong("%#lx has an anon_vma, or a chain of them, and not both", vma->vm_start);
 }
 
-/* --- who finds it by a page of its file ---------------------------------- */
+/* --- rmap from a page of a file ------------------------------------------ */
 
 static bool is_mapped_by(struct address_space *mapping, const struct vm_area_struct *vma,
 			 pgoff_t index)
@@ -225,7 +225,7 @@ static void check_files(void)
 			check_mappings_of(file_of(number)->file);
 }
 
-/* --- all of a process, and of all ---------------------------------------- */
+/* --- totals per process, and over all processes -------------------------- */
 
 static void compare_kind(const struct process *process, const char *name, unsigned long is,
 			 unsigned long counted)
@@ -280,7 +280,7 @@ static long check_process(struct process *process)
 	return accounted;
 }
 
-/* What files in memory have promised, or taken without a promise. */
+/* Pages that shmem inodes account: their whole size, or what they use if VM_NORESERVE. */
 static long nr_accounted_by_files(struct file_system_type *tmpfs)
 {
 	struct super_block *super;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * A computer in a process: boots the mm that is linked into it and runs a
+ * A computer in a process: it boots the mm that is linked into it and runs a
  * program of steps. Its report is lines of JSON on standard output.
  */
 #define _GNU_SOURCE
@@ -15,13 +15,13 @@
 #include "computer.h"
 #include "launch.h"
 
-#define SILENCE_S 20		/* of a step; the longest takes a tenth of a second */
+#define SILENCE_S 20		/* deadline of a step; the longest one takes 0.1 s */
 #define MOST_PROGRAM_BYTES (1L << 20)
 
-/* Of it, only @reaches is read here: with it, code stays writable once it was changed. */
+/* Only @reaches is used here. If it is set, patched code stays writable. */
 struct launch launch;
 
-/* The blocks of code that are met are reported, too. */
+/* Whether to report which blocks of code were executed. */
 static bool covers, covers_measured;	/* the whole run, or the measured step alone */
 
 static const char *boot_words = "";
@@ -40,7 +40,7 @@ _Noreturn void die(enum runner_exit code, const char *format, ...)
 	_exit((int)code);
 }
 
-/* What fault_report() tells of a crash: the step. */
+/* The step that fault_report() names in a crash report. */
 const struct watched *watch_now(void)
 {
 	return &now_at;
@@ -214,7 +214,7 @@ int main(int argc, char **argv)
 	launch.reaches = true;
 	if (covers && !covers_measured)
 		reach_begin();
-	/* On a stack of a fixed place: addresses of it get into queues of waiters. */
+	/* Use a stack at a fixed address, because wait queues store addresses on it. */
 	host_switch(&unused, host_new_stack(begin, &task));
 	return LIBMM_CRASHED;
 }

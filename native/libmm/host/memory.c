@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* The memory of a computer in a process: RAM, descriptors, and what the kernel maps. */
+/* Memory of the computer: RAM, struct pages, and mappings that the kernel makes. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <string.h>
@@ -8,9 +8,9 @@
 #include "computer.h"
 
 #define PAGE_BYTES (1UL << LIBMM_PAGE_SHIFT)
-#define DESCRIPTOR_BYTES 64UL	/* of struct page */
-#define HUGE_BYTES (2UL << 20)	/* LIBMM_FIRST_PFN has its descriptor at such an address */
-#define DESCRIPTOR_PAGES_BEHIND 65536UL	/* of the end of a last section, and one of a device */
+#define DESCRIPTOR_BYTES 64UL	/* size of struct page */
+#define HUGE_BYTES (2UL << 20)	/* the struct page of LIBMM_FIRST_PFN is aligned to it */
+#define DESCRIPTOR_PAGES_BEHIND 65536UL	/* the rest of the last section, and a device's section */
 
 static int ram_fd;
 static unsigned long ram_bytes;
@@ -26,7 +26,7 @@ void memory_map(unsigned long address, unsigned long bytes, int protection, int 
 		    strerror(errno));
 }
 
-/* The heap is one mapping, so that each program meets the same addresses. */
+/* The heap is one mapping at a fixed address, so that every run gets the same addresses. */
 FROM_KERNEL void *host_alloc(unsigned long bytes)
 {
 	unsigned long at = heap_next;
@@ -55,16 +55,16 @@ FROM_KERNEL void host_set_ram(unsigned long nr_frames)
 		die(RUNNER_NO_RESOURCE, "%lu frames of memory: %s", nr_frames, strerror(errno));
 	ram_bytes = nr_frames << LIBMM_PAGE_SHIFT;
 	host_map(LIBMM_RAM_ADDRESS, LIBMM_FIRST_PFN, nr_frames);
-	/* The image's own pages lie in the direct map, so they have descriptors, too. */
+	/* The image lies in the direct map, so its pages need struct pages, too. */
 	memory_map(LIBMM_MAP_ADDRESS,
 		   (LIBMM_FIRST_PFN + nr_frames + DESCRIPTOR_PAGES_BEHIND) * DESCRIPTOR_BYTES,
 		   PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-	/* It takes less time to make them present, and nothing but time depends on it. */
+	/* Huge pages take less time to fault in. Nothing but time depends on them. */
 	if (may_be_huge)
 		make_map_huge();
 }
 
-/* As the map of a kernel is; that of ours has pages of 4 KiB unless this is asked for. */
+/* A real memmap is mapped by huge pages. Here it has 4 KiB pages unless this is called. */
 FROM_KERNEL void host_make_map_huge(void)
 {
 	if (make_map_huge())
@@ -88,7 +88,7 @@ void memory_prepare(int fd, bool measures)
 	ram_fd = fd >= 0 ? fd : memfd_create("ram", MFD_CLOEXEC);
 	if (ram_fd < 0)
 		die(RUNNER_NO_RESOURCE, "memory for the computer: %s", strerror(errno));
-	/* Shared, so that it is not data of the program's, which are limited. */
+	/* A shared mapping is not counted as data, which RLIMIT_DATA limits. */
 	memory_map(LIBMM_HEAP_ADDRESS, LIBMM_MOST_HEAP_BYTES, PROT_READ | PROT_WRITE,
 		   MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 }

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Stacks of tasks, all in one thread: a task runs until it gives the CPU away. */
+/* Stacks of tasks. All tasks share one thread; a task runs until it calls schedule(). */
 #include <sys/mman.h>
 #include "computer.h"
 
 /*
- * Keep what a function call preserves, and go on with another stack. A new
- * stack holds the same six registers, of which two are what it begins with.
+ * Save the callee-saved registers and continue on another stack. A new stack
+ * holds the same six registers. Two of them are the function and its argument.
  */
 asm(".text\n"
 	".globl host_switch\n"
@@ -33,9 +33,9 @@ asm(".text\n"
 #define GUARD_BYTES 4096UL
 
 static unsigned long nr_stacks;
-static void **free_stacks;	/* the last word of each points to that of the next */
+static void **free_stacks;	/* linked list: each one's last word points to the next's */
 
-/* The lowest page of each stays unmapped: a recursion without end is a fault. */
+/* The lowest page of each stack stays unmapped, so that endless recursion faults. */
 static void **map_stack(void)
 {
 	unsigned long start = LIBMM_STACKS_ADDRESS + nr_stacks * LIBMM_STACK_BYTES;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Faults of a hosted kernel: those that it resolves or expects itself, those
- * that mean a function which is not there, and those that are its end.
+ * Faults of a hosted kernel. It resolves or expects some of them itself. Others
+ * are calls of missing functions, or crashes; those end the run.
  */
 #define _GNU_SOURCE
 #include <signal.h>
@@ -19,7 +19,7 @@
 #define BUGFLAG_DONE 4
 #define MOST_WARNINGS 20
 
-/* QEMU, which counts, begins a handler on a stack that is not aligned. */
+/* QEMU's user mode, used to count instructions, calls handlers on an unaligned stack. */
 #define HANDLER __attribute__((force_align_arg_pointer))
 
 struct forbidden {

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * What an instruction of a process does to memory: the CPU's part is here, the
- * kernel's is arch/x86/mm/fault.c, whose handler of user faults is static.
+ * Memory accesses of a process. The CPU's part is here. The kernel's part is
+ * arch/x86/mm/fault.c, which is included since do_user_addr_fault() is static.
  */
 #include "../arch/x86/mm/fault.c"
 #include "hosted.h"
 #include "mmu.h"
 
-#define MOST_TRIES 50	/* of one access; a fault that does not help is repeated for ever */
+#define MOST_TRIES 50	/* per access: a CPU would repeat a fault that does not help for ever */
 
 static int signal_sent;
 
@@ -50,7 +50,7 @@ void force_sig(int number)
 	send(number);
 }
 
-/* The signal that the current process got since this was last asked; 0: none. */
+/* Return the signal that was sent since the last call, or 0. */
 int take_signal(void)
 {
 	int number = signal_sent;
@@ -75,7 +75,7 @@ static bool allows(unsigned long entry, bool writes)
 	return entry & _PAGE_PRESENT && entry & _PAGE_USER && (!writes || entry & _PAGE_RW);
 }
 
-/* Walk the tables as the CPU does, which sets bits in the entry; whether that helped. */
+/* Walk the tables and set accessed and dirty as the CPU does. Return: whether it may access. */
 static bool fill_tlb(struct tlb_entry *slot, unsigned long address, bool writes)
 {
 	struct translation found = translate(current->mm, address);
@@ -111,14 +111,14 @@ int access_word(unsigned long address, bool writes, unsigned long *word)
 		unsigned long code;
 		int number;
 
-		/* A store needs a translation that is dirty already, or the tables. */
+		/* A store needs a dirty translation. Otherwise the CPU walks the tables again. */
 		if ((slot->mm == current->mm && slot->page == address >> PAGE_SHIFT &&
 		     allows(slot->entry, writes) && (!writes || slot->entry & _PAGE_DIRTY)) ||
 		    fill_tlb(slot, address, writes)) {
 			load_or_store(slot->entry, address, writes, word);
 			return 0;
 		}
-		/* A CPU forgets a translation by which it faults. */
+		/* A fault drops the translation that caused it. */
 		if (slot->mm == current->mm && slot->page == address >> PAGE_SHIFT)
 			slot->mm = NULL;
 		signal_sent = 0;

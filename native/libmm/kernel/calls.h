@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* What calls of mm have in common. */
+/* Shared parts of the functions that calls.def lists. */
 #ifndef REAM_CALLS_H
 #define REAM_CALLS_H
 
@@ -9,7 +9,7 @@
 
 extern struct page *pages[MOST_PAGES];
 
-/* Fill @pages, which is -ENOMEM if not all are there; and give them back: -ENOMEM. */
+/* Fill @pages, or return -ENOMEM; and free them again, which returns -ENOMEM. */
 long take_pages(long nr);
 long free_pages_of(long nr);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Memory that other parts of the kernel take from mm: calls.def has these functions. */
+/* Calls of allocators that other parts of the kernel use. calls.def lists the functions. */
 #include <linux/cma.h>
 #include <linux/memcontrol.h>
 #include <linux/memory_hotplug.h>
@@ -39,7 +39,7 @@ long take_pages(long nr)
 	return 0;
 }
 
-/* Pages in a row, by one of three mappings. */
+/* Map pages contiguously: vm_map_ram(), vmap(), or vmap() and vm_unmap_aliases(). */
 long call_map_pages(long start, long bytes, long how, long nr)
 {
 	void *at;
@@ -119,7 +119,7 @@ long call_alloc_pages(long start, long bytes, long how, long nr)
 	return at ? 0 : -ENOMEM;
 }
 
-/* Whoever asks for zeroes gets them for all that an object grows by. */
+/* krealloc() with __GFP_ZERO must clear all bytes that the object grows by. */
 static void check_cleared(size_t size)
 {
 	size_t least = size / 2 + 1;
@@ -149,7 +149,7 @@ long call_slab(long start, long bytes, long size, long nr)
 	nr = clamp(nr, 1L, MOST_PAGES);
 	if (!cache)
 		return -ENOMEM;
-	/* All or none; since 7.3 the result says only which. */
+	/* It allocates all or none. Since 7.3 it returns a bool. */
 	done = kmem_cache_alloc_bulk(cache, GFP_KERNEL, nr, some) ? nr : 0;
 	kmem_cache_free_bulk(cache, done, some);
 	one = kmem_cache_alloc_node(cache, GFP_KERNEL_ACCOUNT, 0);
@@ -172,10 +172,10 @@ static long slab_bytes(struct mem_cgroup *memcg)
 	return memcg ? memcg_page_state(memcg, NR_SLAB_UNRECLAIMABLE_B) : 0;
 }
 
-/* Objects that the group pays for from the beginning, and others that it pays for later. */
+/* Slab objects that are charged on allocation, and others that are charged later. */
 long call_charge(long start, long bytes, long size, long nr)
 {
-	/* What each CPU may know and the group does not know yet. */
+	/* Each CPU may hold back up to a page that the memcg does not count yet. */
 	const long unknown = num_online_cpus() * PAGE_SIZE;
 	struct mem_cgroup *memcg = get_mem_cgroup_from_mm(current->mm);
 	void *some[MOST_PAGES], *one;
@@ -200,7 +200,7 @@ long call_charge(long start, long bytes, long size, long nr)
 	return 0;
 }
 
-/* As an interrupt's handler, or who has a lock that spins, allocates. */
+/* Allocate in atomic context, as interrupt handlers and holders of spinlocks do. */
 long call_atomic(long start, long bytes, long size, long nr)
 {
 	const gfp_t gfp = GFP_ATOMIC | __GFP_NOWARN;
@@ -240,9 +240,9 @@ long call_mempool(long start, long bytes, long how, long nr)
 	return 0;
 }
 
-#define ENOUGH_PAGES 16384	/* where so many are free, an area of CPUs can be had */
+#define ENOUGH_PAGES 16384	/* with this many free, a per-CPU allocation must succeed */
 
-/* Who must not begin I/O may sleep, as a task of PR_SET_IO_FLUSHER does. */
+/* A task that must not start I/O may still sleep, as with PR_SET_IO_FLUSHER. */
 static void __percpu *area_without_io(size_t size)
 {
 	unsigned int flags = memalloc_noio_save();
@@ -255,7 +255,7 @@ static void __percpu *area_without_io(size_t size)
 	return area;
 }
 
-/* The areas of CPUs become more, and fewer again. */
+/* Allocate per-CPU areas, and free them again. */
 long call_percpu(long start, long bytes, long size, long nr)
 {
 	void __percpu *areas[128];
@@ -292,7 +292,7 @@ long call_cma(long start, long bytes, long align, long nr)
 	return first ? !cma_release(first_area, first, nr) : -ENOMEM;
 }
 
-/* A block that is offline is taken out, and another one put in, at the second try if need be. */
+/* Remove an offline section and add it again. The first try may fail on request. */
 static void remove_and_add(unsigned long pfn, int node)
 {
 	struct mhp_params params = { .pgprot = PAGE_KERNEL };
@@ -304,7 +304,7 @@ static void remove_and_add(unsigned long pfn, int node)
 		give_up("a section cannot be added again");
 }
 
-/* Memory goes offline and comes back: a block of a node's. */
+/* Take a memory block of a node offline and online again. */
 long call_offline(long start, long bytes, long number, long removes)
 {
 	unsigned long pfn = LIBMM_FIRST_PFN + number * PAGES_PER_SECTION;
@@ -314,7 +314,7 @@ long call_offline(long start, long bytes, long number, long removes)
 	if (number < 0 || !is_ram(pfn))
 		return -EINVAL;
 	zone = page_zone(pfn_to_page(pfn));
-	/* drivers/base/memory.c: a block of two zones stays online. */
+	/* drivers/base/memory.c: a block that spans zones cannot go offline. */
 	if (page_zone(pfn_to_page(pfn + PAGES_PER_SECTION - 1)) != zone)
 		return -EINVAL;
 	error = offline_pages(pfn, PAGES_PER_SECTION, zone, NULL);
@@ -326,8 +326,8 @@ long call_offline(long start, long bytes, long number, long removes)
 }
 
 /*
- * Whether a page was freed while it was broken. The buddy allocator did not take it, and
- * unpoison_memory() would clear the mark, and the page would be lost.
+ * Whether a page was freed while it was hwpoisoned. The buddy allocator did not take it.
+ * unpoison_memory() would only clear the flag, and the page would be leaked.
  */
 static bool was_freed_broken(struct page *page)
 {
@@ -335,7 +335,7 @@ static bool was_freed_broken(struct page *page)
 	       page_private(page) != MAGIC_HWPOISON;
 }
 
-/* Broken pages become usable again. */
+/* Unpoison all hwpoisoned pages. Return: how many. */
 long call_unpoison(long start, long bytes, long unused, long unused2)
 {
 	unsigned long frame;
@@ -356,7 +356,7 @@ static int report_nothing(struct page_reporting_dev_info *device, struct scatter
 	return 0;
 }
 
-/* As a balloon asks for pages that are free. */
+/* Register for free page reporting, as a balloon driver does. */
 long call_report_free(long start, long bytes, long ms, long order)
 {
 	static struct page_reporting_dev_info device = { .report = report_nothing };
@@ -377,7 +377,7 @@ long call_report_free(long start, long bytes, long ms, long order)
 
 /* --- large folios ------------------------------------------------------- */
 
-/* To ones of an order, or of the lowest that the file may have. Takes the reference. */
+/* Split a folio to @order, or to the lowest one its mapping allows. Drops the reference. */
 static bool split(struct folio *folio, unsigned int order)
 {
 	struct address_space *mapping = folio->mapping;
@@ -385,7 +385,7 @@ static bool split(struct folio *folio, unsigned int order)
 
 	if (folio_test_large(folio) && folio_test_lru(folio) && !folio_test_hugetlb(folio) &&
 	    !is_huge_zero_folio(folio) && folio_trylock(folio)) {
-		/* Others than files with large folios have none in between: huge_memory.c. */
+		/* Other files split only to order 0: huge_memory.c. */
 		if (mapping && !folio_test_anon(folio))
 			order = mapping_large_folio_support(mapping) && !shmem_mapping(mapping) ?
 				max(order, mapping_min_folio_order(mapping)) : 0;
@@ -396,7 +396,7 @@ static bool split(struct folio *folio, unsigned int order)
 	return is_split;
 }
 
-/* As files of debugfs and broken memory have the kernel do it; without pages: all there are. */
+/* Split folios as split_huge_pages of debugfs does: those of a range, or all without one. */
 long call_split(long start, long bytes, long order, long unused)
 {
 	struct page *page;

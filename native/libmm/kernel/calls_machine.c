@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* What the machine, a device and the scheduler do to pages: calls.def has these functions. */
+/* Calls that act as hardware, a device or the scheduler. calls.def lists the functions. */
 #include <linux/highmem.h>
 #include <linux/hmm.h>
 #include <linux/mempolicy.h>
@@ -23,7 +23,7 @@ static unsigned long frame_at(const void *address)
 	return page_to_pfn(virt_to_page(address)) - LIBMM_FIRST_PFN;
 }
 
-/* --- frames that the kernel's own mapping lacks ------------------------- */
+/* --- frames that are not in the direct map ------------------------------ */
 
 static DECLARE_BITMAP(hidden, LIBMM_MOST_RAM_BYTES >> PAGE_SHIFT);
 
@@ -44,7 +44,7 @@ int set_direct_map_default_noflush(struct page *page)
 /* arch/x86/lib/copy_mc_64.S */
 unsigned long copy_mc_enhanced_fast_string(void *to, const void *from, unsigned int bytes);
 
-/* The machine notices it when the kernel copies such a frame. */
+/* Copying an unreadable frame raises a machine check, so nothing is copied. */
 unsigned long copy_mc_to_kernel(void *to, const void *from, unsigned int bytes)
 {
 	HOST_STUB("custom");
@@ -86,7 +86,7 @@ static bool see_change(struct mmu_interval_notifier *notifier,
 
 static const struct mmu_interval_notifier_ops device_operations = { .invalidate = see_change };
 
-/* The device copies entries of the page table, after faults where they are needed. */
+/* The device mirrors page table entries with hmm_range_fault(). */
 long call_hmm(long start, long bytes, long writes, long unused)
 {
 	static unsigned long entries[MOST_PAGES];
@@ -115,7 +115,7 @@ long call_hmm(long start, long bytes, long writes, long unused)
 
 /* --- which CPU uses a page --------------------------------------------- */
 
-/* Pages are made inaccessible, so that a fault shows who uses them: task_numa_work(). */
+/* Install NUMA hinting entries, as task_numa_work() does: the next access faults. */
 long call_numa_hint(long start, long bytes, long tiering, long unused)
 {
 	unsigned long end = start + bytes, nr = 0;
@@ -142,7 +142,7 @@ void set_numabalancing_state(bool is_enabled)
 	sysctl_numa_balancing_mode = is_enabled;
 }
 
-/* A task has no statistics, so each fault may move its page. */
+/* There are no NUMA statistics of tasks, so each hinting fault may migrate its page. */
 bool should_numa_migrate_memory(struct task_struct *task, struct folio *folio, int from, int cpu)
 {
 	HOST_STUB("custom");

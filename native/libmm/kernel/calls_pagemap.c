@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * What /proc/PID/pagemap and clear_refs say and change of single pages: calls.def
- * has these functions. Source: Documentation/admin-guide/mm/pagemap.rst and
- * soft-dirty.rst.
+ * Check what /proc/PID/pagemap and clear_refs report and change for each page.
+ * calls.def lists these functions. Source:
+ * Documentation/admin-guide/mm/pagemap.rst and soft-dirty.rst.
  */
 #include <linux/hugetlb.h>
 #include <linux/mm.h>
@@ -31,9 +31,9 @@
 #define CLEARS_SOFT_DIRTY 4
 
 /**
- * struct bits - what a file must say of a page
+ * struct bits - the expected bits of a page in a file
  * @set: Bits that must be set.
- * @any: Those of which the specification does not say it.
+ * @any: Bits that the specification leaves open.
  */
 struct bits {
 	u64 set;
@@ -51,14 +51,14 @@ static bool is_mapped_once(const struct entry *entry)
 	return nr == 1;
 }
 
-/* Mappings that share a table of huge pages have its pages, each of which is mapped once. */
+/* Pages in a shared PMD table are mapped once, but belong to several mappings. */
 static bool is_in_shared_table(struct vm_area_struct *vma, unsigned long address)
 {
 	return is_vm_hugetlb_page(vma) &&
 	       ptdesc_pmd_pts_count(virt_to_ptdesc(translate(vma->vm_mm, address).at));
 }
 
-/* walk_page_range() does not look at entries that have no pages by their VMA. */
+/* walk_page_range() skips VM_PFNMAP VMAs. */
 static struct entry entry_of(struct vm_area_struct *vma, unsigned long address)
 {
 	return vma->vm_flags & VM_PFNMAP ? (struct entry){ } : entry_at(vma->vm_mm, address);
@@ -86,7 +86,7 @@ static struct bits expected(struct vm_area_struct *vma, unsigned long address)
 			bits.set |= OF_FILE;
 		if (folio && is_mapped_once(&entry) && !is_in_shared_table(vma, address))
 			bits.set |= EXCLUSIVE;
-		if (!folio && entry.is_huge)	/* zeros, which may count as a file's */
+		if (!folio && entry.is_huge)	/* the huge zero folio may count as file */
 			bits.any |= OF_FILE | EXCLUSIVE;
 		break;
 	case IS_SWAPPED:
@@ -133,7 +133,7 @@ long call_pagemap(long start, long bytes, long unused, long unused2)
 	return done;
 }
 
-/* --- its ioctl() ------------------------------------------------------- */
+/* --- PAGEMAP_SCAN ------------------------------------------------------ */
 
 #define CATEGORIES (PAGE_IS_WPALLOWED | PAGE_IS_WRITTEN | PAGE_IS_FILE | PAGE_IS_PRESENT |	\
 		    PAGE_IS_SWAPPED | PAGE_IS_PFNZERO | PAGE_IS_HUGE | PAGE_IS_SOFT_DIRTY)
@@ -193,7 +193,7 @@ static void compare_region(const struct pm_scan_arg *its, unsigned long address,
 		      region->categories, address, bits.set);
 }
 
-/* Pages are protected again when they are reported as written. */
+/* PM_SCAN_WP_MATCHING must protect the pages that it reports as written. */
 static void check_protected(unsigned long address, const struct page_region *region)
 {
 	struct entry entry = entry_at(current->mm, address);
@@ -229,8 +229,8 @@ long call_pagemap_scan(long start, long bytes, long categories, long flags)
 /* --- clear_refs -------------------------------------------------------- */
 
 /*
- * From now on writes to a page are noticed. An entry by which a device may
- * write stays as it is: pte_is_pinned(), and that of a page in its memory.
+ * Expect writes to a page to set soft-dirty from now on. clear_refs does not
+ * change entries of pinned pages (pte_is_pinned()) or of device private pages.
  */
 static void follow_page(struct process *process, struct vm_area_struct *vma, unsigned long page)
 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * What /proc says of a process's memory as a whole, compared with what its page
- * table has: calls.def has these functions. Source:
+ * Compare what /proc reports of a process's memory with its page tables.
+ * calls.def lists these functions. Source:
  * Documentation/filesystems/proc.rst.
  */
 #include <linux/ctype.h>
@@ -23,14 +23,14 @@
 enum proc_file_name { MAPS, SMAPS, SMAPS_ROLLUP, NUMA_MAPS, STATUS, STATM };
 
 /**
- * struct sums - what the page table of a process has, in pages
- * @kind: That are counted, as mm_counter() has their kinds.
- * @broken, @broken_huge: Of frames that are broken; whether they are resident is not specified.
- * @swapped: Of the process's own that are in swap.
- * @swapped_of_files: Of files that are in swap, and not in the table.
- * @may_be_swapped: More of these, of which the process may have copies of its own.
- * @huge: Of the pool of huge pages, which are counted apart.
- * @on_node: Present ones; a huge page of the pool is one.
+ * struct sums - totals over the page tables of a process, in pages
+ * @kind: Pages in RSS, by kind as in mm_counter().
+ * @broken, @broken_huge: Hwpoison entries. It is unspecified whether they count as resident.
+ * @swapped: Swap entries, which are for pages of the process's own.
+ * @swapped_of_files: Shmem pages in swap, which have no entry in the page table.
+ * @may_be_swapped: More such pages, which may count or not.
+ * @huge: Hugetlb memory, which is counted separately.
+ * @on_node: Present pages on each node. A hugetlb page counts as one.
  */
 struct sums {
 	long kind[NR_MM_COUNTERS];
@@ -45,7 +45,7 @@ struct sums {
 static char text[1 << 20];
 static bool is_in_use;
 
-/* --- what the page table has ------------------------------------------- */
+/* --- sums over the page tables ----------------------------------------- */
 
 static bool is_in_swap(struct vm_area_struct *vma, unsigned long address)
 {
@@ -82,7 +82,7 @@ static void add_page(struct sums *sums, struct vm_area_struct *vma, unsigned lon
 	sums->swapped += entry.state == IS_SWAPPED;
 	if (!is_in_swap(vma, address))
 		return;
-	/* A mapping of a part of a large entry may say all of it. */
+	/* If a part of a large swap entry is mapped, the whole entry may count. */
 	sums->may_be_swapped += (1L << xa_get_order(&vma->vm_file->f_mapping->i_pages,
 						    linear_page_index(vma, address))) - 1;
 	if (vma->vm_flags & VM_SHARED || (entry.state == IS_NONE && vma->vm_flags & VM_WRITE))
@@ -110,7 +110,7 @@ static long resident(const struct sums *sums)
 	return sums->kind[MM_ANONPAGES] + sums->kind[MM_FILEPAGES] + sums->kind[MM_SHMEMPAGES];
 }
 
-/* --- what the text says ------------------------------------------------ */
+/* --- parsing the text -------------------------------------------------- */
 
 static const char *next_line(const char *line)
 {
@@ -127,7 +127,7 @@ static long number_at(const char *at)
 	return number;
 }
 
-/* The sum of all lines of this name that are about mappings between two addresses. */
+/* Sum of the lines with this name, over the mappings between two addresses. */
 static long said_between(unsigned long start, unsigned long end, const char *name)
 {
 	unsigned long from, to;
@@ -202,7 +202,7 @@ static void check_statm(const struct sums *sums)
 		      all, shared, resident(sums));
 }
 
-/* Its lines have words as N0=4. */
+/* Lines of numa_maps contain words such as N0=4. */
 static void check_nodes(const struct sums *sums)
 {
 	int node;
@@ -294,7 +294,7 @@ static void check_text(enum proc_file_name name, const struct sums *sums)
 	}
 }
 
-/* @what: 1 to 3: the sum in KiB of what smaps says of the area. */
+/* @what: 1 to 3 make it return Rss, Swap or Anonymous of smaps for the range, in KiB. */
 long call_proc(long start, long bytes, long name, long what)
 {
 	static const char *const sums[] = { [1] = "Rss:", [2] = "Swap:", [3] = "Anonymous:" };
@@ -311,7 +311,7 @@ long call_proc(long start, long bytes, long name, long what)
 		text[done] = '\0';
 		if (what > 0 && what < ARRAY_SIZE(sums))
 			returned = said_between(start, start + bytes, sums[what]);
-		/* What is allocated for the text may have taken pages of the process. */
+		/* Allocations for the text may have reclaimed pages of the process. */
 		if (!memcmp(&before, &after, sizeof(before)))
 			check_text(name, &after);
 	}

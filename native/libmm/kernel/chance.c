@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Random numbers of the kernel: the same in each run. */
+/* The kernel's random numbers, which are the same in each run. */
 #include <linux/random.h>
 #include "hosted.h"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Boots a computer: nodes of memory and CPUs are declared, and from there on
- * the kernel's own code does everything, in the order of start_kernel().
+ * Boot the computer. Nodes of memory and CPUs are declared here. The rest is the
+ * kernel's own code, called in the order of start_kernel().
  */
 #include <linux/bug.h>
 #include <linux/cma.h>
@@ -46,8 +46,8 @@
 #include "steps.h"
 #include "traps.h"
 
-#define DYNAMIC_BYTES (2UL << 20)	/* of each CPU's area, for alloc_percpu() */
-#define MOST_USERS_OBJECTS 100000	/* of each kind that a user may have */
+#define DYNAMIC_BYTES (2UL << 20)	/* part of each per-CPU area for alloc_percpu() */
+#define MOST_USERS_OBJECTS 100000	/* limit of each ucount of a user */
 
 struct computer computer = {
 	.nr_cpus = 2,
@@ -65,7 +65,7 @@ unsigned long physmem_end;
 NEWER_NAME(direct_map_physmem_end, physmem_end);
 unsigned long max_pfn_mapped;
 
-/* --- steps that declare: they are read before boot, and do nothing where they stand --- */
+/* --- declarations: they are read before boot, and do nothing when the program runs --- */
 
 #define MOST_NODE_FRAMES (LIBMM_MOST_RAM_BYTES >> PAGE_SHIFT)
 #define LEAST_NODE_FRAMES ((32UL << 20) >> PAGE_SHIFT)
@@ -99,7 +99,7 @@ long step_cpus(long nr)
 	return 0;
 }
 
-/* The first frames are those that devices of 32 bits reach. */
+/* ZONE_DMA32, which is for devices with 32-bit addresses, has the first frames. */
 long step_dma32(long nr)
 {
 	if (system_state == SYSTEM_RUNNING)
@@ -113,29 +113,29 @@ long step_dma32(long nr)
 #define MOST_PARAMETERS 8
 #define MOST_PARAMETER_BYTES 64
 
-/* As a boot loader passes them, and as __setup() and early_param() declare them. */
+/* Boot parameters, as a boot loader would pass them. */
 static char parameters[MOST_PARAMETERS][MOST_PARAMETER_BYTES] __initdata = {
-#ifdef CONFIG_SLUB_DEBUG	/* where the kernel's own assertions are asked for */
+#ifdef CONFIG_SLUB_DEBUG	/* only in builds with the kernel's own assertions */
 	"slab_debug=FZP", "page_poison=1",
 #endif
 };
 
 static unsigned int nr_parameters __initdata = IS_ENABLED(CONFIG_SLUB_DEBUG) ? 2 : 0;
 
-/* What a parameter says behind its name, or NULL. */
+/* The value of a parameter, or NULL if it is another parameter than @known. */
 static char __init *value_of_parameter(char *parameter, const struct obs_kernel_param *known)
 {
 	size_t bytes = strlen(known->str);
 
 	if (strncmp(parameter, known->str, bytes))
 		return NULL;
-	/* What early_param() declares gets what is behind "=", and __setup() all of it. */
+	/* early_param() functions get the text after "=", __setup() ones all after the name. */
 	if (!known->early)
 		return parameter + bytes;
 	return parameter[bytes] == '=' ? parameter + bytes + 1 : NULL;
 }
 
-/* Parameters that core_param() declares have the level -1. */
+/* Set a parameter of core_param(), which has the level -1. */
 static bool __init set_core_parameter(const char *parameter, bool is_early)
 {
 	const struct kernel_param *known;
@@ -211,7 +211,7 @@ static void declare_cpus(void)
 #endif
 }
 
-/* The areas lie behind one another, from the linker's section on. */
+/* The per-CPU areas are contiguous. The first one is the linker's section. */
 static void __init place_per_cpu_areas(void)
 {
 	size_t held = __per_cpu_end - __per_cpu_start;
@@ -231,7 +231,7 @@ static void __init place_per_cpu_areas(void)
 		info->groups[0].cpu_map[cpu] = cpu;
 		__per_cpu_offset[cpu] = cpu * unit;
 	}
-	/* CPU 0 has changed its own area by now, and all that it has holds for the others. */
+	/* CPU 0 has changed its area by now. Copy it, since its values suit all CPUs. */
 	for (cpu = 1; cpu < computer.nr_cpus; cpu++) {
 		memcpy(__per_cpu_start + cpu * unit, __per_cpu_start, held);
 		host_set_per_cpu(cpu * unit);
@@ -315,7 +315,7 @@ static void __init describe_memory(void)
 }
 #endif
 
-/* The descriptors have their place already: host_set_ram(). The kernel would allocate one. */
+/* host_set_ram() has mapped the memmap. Allocate a page all the same, as the kernel would. */
 int __meminit vmemmap_populate(unsigned long start, unsigned long end, int node,
 			       struct vmem_altmap *altmap)
 {
@@ -348,7 +348,7 @@ static void __init init_zero_page(void)
 
 /* --- boot -------------------------------------------------------------- */
 
-extern bool ksm_use_zero_pages;	/* mm/ksm.c; a file of sysfs */
+extern bool ksm_use_zero_pages;	/* mm/ksm.c; a setting in sysfs */
 
 static void __init run_initcalls(void)
 {
@@ -373,7 +373,7 @@ static void __init let_users_have_all(void)
 		init_user_ns.rlimit_max[i] = LONG_MAX;
 }
 
-/* SLUB asks the time-stamp counter whether to look at other nodes: always, then. */
+/* SLUB uses get_cycles() to choose randomly whether to try other nodes. Always try them. */
 static void __init forget_cycles(void)
 {
 	struct kmem_cache *cache;
@@ -382,12 +382,12 @@ static void __init forget_cycles(void)
 		cache->remote_node_defrag_ratio = 1024;
 }
 
-/* init/main.c: start_kernel(), as far as it is of memory. */
+/* The parts of start_kernel() in init/main.c that concern memory. */
 void __init boot_computer(void)
 {
 	runtime_const_fixup(__runtime_fixup_ptr, TASK_SIZE_MAX, __start_runtime_ptr_USER_PTR_MAX,
 			    __stop_runtime_ptr_USER_PTR_MAX);
-	/* Physical addresses are virtual ones, and frame 0 has the first descriptor. */
+	/* Physical addresses equal virtual ones, and the memmap begins with frame 0. */
 	host_place_contents(0, NULL);
 	host_place_map(0, (void *)LIBMM_MAP_ADDRESS);
 	jump_label_init();
@@ -423,7 +423,7 @@ void __init boot_computer(void)
 	start_groups();
 	pagecache_init();
 	system_state = SYSTEM_SCHEDULING;
-	/* From here on an allocation may sleep: kernel_init_freeable(). */
+	/* As in kernel_init_freeable(), allocations may sleep from here on. */
 	gfp_allowed_mask = __GFP_BITS_MASK;
 	padata_init();
 	init_mm_internals();
@@ -438,12 +438,12 @@ void __init boot_computer(void)
 	start_disk();
 	ksm_use_zero_pages = true;
 	forget_cycles();
-	/* Else the first task that ends frees the policy of all. */
+	/* Otherwise the first task that exits would free the policy of all tasks. */
 	numa_default_policy();
 	settle();
 }
 
-/* --- the entries of the program around us ------------------------------ */
+/* --- entry points for the program around the kernel -------------------- */
 
 static void run(const struct libmm_task *task)
 {

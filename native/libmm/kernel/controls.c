@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Files that show what mm has, and change it: of sysctl, sysfs, /proc and
- * cgroups. There is no file system; what would make a file notes it here, and
- * steps call the kernel's own functions that write and show it.
+ * Control files of mm in sysctl, sysfs, /proc and cgroups. There is no file
+ * system for them. Functions that would create a file record it here, and steps
+ * call the kernel's own functions that write and show it.
  */
 #include <linux/cgroup.h>
 #include <linux/kernfs.h>
@@ -24,17 +24,17 @@
 #define PARAMETERS_FOLDER "/sys/module/"
 
 /**
- * struct control - files that were made together
- * @kobj: Whose they are, in sysfs; NULL: they are of sysctl or /proc.
- * @group: Of @kobj.
- * @attribute: A single one of @kobj.
- * @folder: Of sysctl's files.
- * @table: Those of sysctl, so many.
- * @nr: How many.
- * @name: Of a file of /proc.
- * @list: What it shows, or
- * @show: what shows it, or
- * @operations: what opens it.
+ * struct control - files that one call has created
+ * @kobj: Their kobject in sysfs. NULL for files of sysctl and /proc.
+ * @group: Attribute group of @kobj.
+ * @attribute: Single attribute of @kobj.
+ * @folder: Directory of the sysctl files.
+ * @table: The sysctl files.
+ * @nr: Number of entries in @table.
+ * @name: Name of a file in /proc, which has exactly one of the following.
+ * @list: Its seq_operations.
+ * @show: Its show function.
+ * @operations: Its proc_ops.
  */
 static struct control {
 	struct kobject *kobj;
@@ -57,7 +57,7 @@ static void note(struct control control)
 	controls[nr_controls++] = control;
 }
 
-/* --- what makes files -------------------------------------------------- */
+/* --- functions that create files --------------------------------------- */
 
 void __init __register_sysctl_init(const char *path, sysctl_t *table, const char *name,
 				   size_t nr)
@@ -155,11 +155,11 @@ int sysfs_emit_at(char *to, int at, const char *format, ...)
 	return bytes;
 }
 
-/* --- what they show ---------------------------------------------------- */
+/* --- showing and writing ----------------------------------------------- */
 
 static char contents[16 * PAGE_SIZE] __aligned(PAGE_SIZE);
 
-/* The word that a step has, as text of its own; a comma stands for a space. */
+/* Copy the word that a step's argument points to. Return: whether it fits. */
 static bool copy_word(char *to, size_t bytes, long word)
 {
 	const char *from = text_of_word(word);
@@ -185,7 +185,7 @@ static long show_list(const struct seq_operations *list, void *private)
 
 		if (!list->show(&file, one))
 			bytes += file.count - before;
-		/* What does not fit any more is lost. */
+		/* On overflow, discard the text and start again. */
 		if (file.count == file.size)
 			file.count = 0;
 		one = list->next(&file, one, &at);
@@ -216,7 +216,7 @@ static long open_and_show(const struct proc_ops *operations)
 	return result;
 }
 
-/* The kernel gets what was written, or shows: @bytes of @contents. */
+/* Have the kernel read @bytes of @contents, or show the file into @contents. */
 static long use_sysctl(const struct ctl_table *table, bool writes, size_t bytes)
 {
 	size_t nr = writes ? bytes : sizeof(contents) - 1;
@@ -236,7 +236,7 @@ static long use_attribute(struct kobject *kobj, const struct attribute *attribut
 	return operations->show ? operations->show(kobj, its, contents) : -EIO;
 }
 
-/* A bit for each frame: all are read, or set. */
+/* Read, or set, all bits of a file that has one bit for each frame. */
 static long use_bits(struct kobject *kobj, struct bin_attribute *attribute, bool writes)
 {
 	unsigned long first = LIBMM_FIRST_PFN / BITS_PER_BYTE;
@@ -255,7 +255,7 @@ static long use_bits(struct kobject *kobj, struct bin_attribute *attribute, bool
 	return bytes;
 }
 
-/* --- which file it is -------------------------------------------------- */
+/* --- finding a file by its path ---------------------------------------- */
 
 static void path_of(char *to, const struct kobject *kobj)
 {
@@ -277,7 +277,7 @@ static const char *name_behind(const char *path, const char *folder)
 	return !strncmp(path, folder, bytes) && path[bytes] == '/' ? path + bytes + 1 : NULL;
 }
 
-/* -ENOENT: it is none of these. */
+/* Return: -ENOENT if the path is none of these files. */
 static long use_sysfs(const struct control *control, const char *path, bool writes, size_t bytes)
 {
 	struct bin_attribute **bits = control->group ? (void *)control->group->bin_attrs : NULL;
@@ -452,7 +452,7 @@ static long write_control(long file, long value)
 	return use(file, true, strlen(contents));
 }
 
-/* As often as it has happened: CPUs have a part each. */
+/* Count of a NUMA event, including what CPUs have not folded into the zones yet. */
 static unsigned long nr_numa_events(enum numa_stat_item item)
 {
 	unsigned long nr = 0;
@@ -467,7 +467,7 @@ static unsigned long nr_numa_events(enum numa_stat_item item)
 	return nr;
 }
 
-/* The sum of all numbers behind a name. */
+/* Sum of the numbers that follow a name in the text. */
 static unsigned long said(const char *name)
 {
 	const char *at = contents;
@@ -483,7 +483,7 @@ static unsigned long said(const char *name)
 	return sum;
 }
 
-/* /proc/zoneinfo: the events of all zones are those that CPUs have counted. */
+/* Check that /proc/zoneinfo reports all NUMA events that CPUs have counted. */
 static long show_zones(long file)
 {
 	unsigned long before[NR_VM_NUMA_EVENT_ITEMS];
@@ -501,7 +501,7 @@ static long show_zones(long file)
 	return result;
 }
 
-/* What shows one number returns it, and other files 0. */
+/* Show a file. Return: its number if it shows a single one, and 0 otherwise. */
 static long show_control(long file)
 {
 	char path[MOST_PATH];
@@ -517,7 +517,7 @@ static long show_control(long file)
 	return kstrtol(contents, 10, &number) ? 0 : number;
 }
 
-/* Who writes or reads may have to wait, so it is a process of its own. */
+/* Writing or reading a file may sleep, so a helper process does it. */
 long step_set(long file, long value)
 {
 	static const struct step step = { .name = "set", .run = (void *)write_control };

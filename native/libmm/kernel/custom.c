@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Functions of several parts of the kernel that are deliberately not its own. */
+/* Replacements for functions of several parts of the kernel. */
 #include <linux/mm.h>
 #include <linux/percpu.h>
 #include <linux/proc_fs.h>
@@ -29,7 +29,7 @@ bool __virt_addr_valid(unsigned long address)
 }
 
 #ifdef CONFIG_SCHED_CACHE
-/* Of kernel/sched/fair.c: counters that nothing counts in here, but which take memory. */
+/* kernel/sched/fair.c: nothing here uses these counters, but their memory counts. */
 int mm_init_sched(struct mm_struct *mm, struct sched_cache_time __percpu *counters)
 {
 	HOST_STUB("custom");

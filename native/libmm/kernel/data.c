@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Variables of the kernel's other parts, each with the value it needs here.
- * One that is missing is not zero: touching it ends the run with its name.
+ * Variables from other parts of the kernel, each with the value needed here.
+ * A missing variable does not read as zero: an access ends the run with its name.
  */
 #include <linux/blkdev.h>
 #include <linux/fs.h>
@@ -19,7 +19,7 @@
 #include "hosted.h"
 #include "trees.h"
 
-/* --- places of the kernel's linker script ------------------------------ */
+/* --- symbols of the kernel's linker script ----------------------------- */
 
 char _stext[1], _etext[1], _sinittext[1], _einittext[1], _text[1], _end[1];
 char __bss_start[1], __bss_stop[1], __init_begin[1], __init_end[1];
@@ -37,7 +37,7 @@ unsigned long init_stack[THREAD_SIZE / sizeof(unsigned long)] __aligned(PAGE_SIZ
 atomic64_t last_mm_ctx_id = ATOMIC64_INIT(1);
 DEFINE_STATIC_KEY_FALSE(arch_scale_freq_key);
 
-/* --- files: parts of fs/ that are not here ----------------------------- */
+/* --- parts of fs/ that are not linked ---------------------------------- */
 
 int suid_dumpable;
 struct super_block *blockdev_superblock;
@@ -59,7 +59,7 @@ struct file_system_type rootfs_fs_type = {
 /* --- the scheduler: kernel/sched/core.c ------------------------------- */
 
 #ifdef RQ_nr_pinned
-/* migrate_disable() counts in it, and the type is private to the scheduler. */
+/* migrate_disable() counts in struct rq, which is private to the scheduler. */
 asm(".pushsection .data..percpu, \"aw\", @progbits\n"
 	".balign 64\n"
 	".globl runqueues\n"

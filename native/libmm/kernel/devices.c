@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* A disk in memory that is swapped to, and what is known of nodes as devices. */
+/* A disk in memory, used for files and swap, and the device objects of nodes. */
 #include <linux/backing-dev.h>
 #include <linux/bio.h>
 #include <linux/blkdev.h>
@@ -41,7 +41,7 @@ void start_nodes(void)
 	}
 }
 
-/* A device is its name and its counter of references. */
+/* A device consists only of its name and its reference count. */
 struct device *device_create(const struct class *class, struct device *parent, dev_t number,
 			     void *data, const char *format, ...)
 {
@@ -79,7 +79,7 @@ static struct request_queue queue;
 static const struct block_device_operations operations;
 static struct gendisk gendisk = { .queue = &queue, .fops = &operations };
 static struct block_device disk_device = { .bd_disk = &gendisk, .bd_queue = &queue };
-/* The part of it that is swapped to as a device, from bd_start_sect on. */
+/* The part of the disk that is a swap device, from bd_start_sect on. */
 static struct block_device partition = { .bd_disk = &gendisk, .bd_queue = &queue };
 
 static struct bio_list requests = BIO_EMPTY_LIST;
@@ -97,8 +97,8 @@ static void end_requests(struct work_struct *work)
 static DECLARE_WORK(requests_end, end_requests);
 
 /*
- * Data are moved at once. If the disk is not synchronous, the request ends as
- * soon as the task sleeps, or when the step is over.
+ * Copy the data immediately. Unless the disk is synchronous, the request
+ * completes when the task sleeps, or at the end of the step.
  */
 void submit_bio(struct bio *bio)
 {
@@ -129,15 +129,15 @@ int blk_status_to_errno(blk_status_t status)
 	return status ? -EIO : 0;
 }
 
-/* --- files on it: those of ramfs, whose contents are written to the disk --- */
+/* --- files on the disk: ramfs inodes whose pages are written to the disk --- */
 
-#define DISK_PAGES (1UL << 18)		/* of all files together */
+#define DISK_PAGES (1UL << 18)		/* size of the disk */
 
-#define LEAST_PAGES (1UL << 12)		/* of a file, which may grow */
+#define LEAST_PAGES (1UL << 12)		/* minimum extent of a file, which may grow */
 
 static unsigned long nr_used_pages;
 
-/* Where a file's pages lie on the disk: one behind another. */
+/* The contiguous extent of a file on the disk. */
 struct extent {
 	unsigned long first, nr;
 };
@@ -213,7 +213,7 @@ static int write_pages(struct address_space *mapping, struct writeback_control *
 
 static bool has_large_folios(const struct address_space *mapping);
 
-/* What is noted of the blocks of a folio that is written: fs/iomap/buffered-io.c, ifs_alloc() */
+/* Attach private data to a folio that is written, as ifs_alloc() in fs/iomap/buffered-io.c. */
 static void attach_blocks(struct folio *folio)
 {
 	struct address_space *mapping = folio->mapping;
@@ -222,7 +222,7 @@ static void attach_blocks(struct folio *folio)
 		folio_attach_private(folio, mapping->host);
 }
 
-/* How write_begin_get_folio() gets folios for file systems that know who writes. */
+/* FGP flags for a write: those of write_begin_get_folio(), which has the kiocb if any. */
 static fgf_t how_to_write(writer_t writer)
 {
 #ifdef HAVE_WRITE_BEGIN_OF_KIOCB
@@ -267,16 +267,16 @@ static int end_write(writer_t writer, struct address_space *mapping, loff_t at,
 	return copied;
 }
 
-#define NR_UNUSABLE 5	/* pages at the end of a file with holes, as its last block is not whole */
+#define NR_UNUSABLE 5	/* pages at the end of a file with holes, in a partial last block */
 
-static bool has_holes, is_device;	/* what is swapped to */
+static bool has_holes, is_device;	/* properties of the swap area */
 
-/* A swap file's first page is its header; its pages are those of the disk. */
+/* Activate a swap file. It is one extent, because its pages are contiguous on the disk. */
 static int activate(struct swap_info_struct *swap, struct file *file, sector_t *span)
 {
 	unsigned long nr_pages = i_size_read(file_inode(file)) >> PAGE_SHIFT;
 
-	if (has_holes) {	/* as generic_swapfile_activate() finds out */
+	if (has_holes) {	/* as generic_swapfile_activate() does */
 		nr_pages -= NR_UNUSABLE;
 		swap->max = nr_pages;
 		swap->pages = nr_pages - 1;
@@ -300,7 +300,7 @@ static const struct address_space_operations disk_operations = {
 	.swap_activate = activate,
 };
 
-/* --- files with large folios, as those of XFS ---------------------------- */
+/* --- files with large folios, such as those of XFS ----------------------- */
 
 /* fs/iomap/buffered-io.c: iomap_release_folio() */
 static bool release_folio(struct folio *folio, gfp_t flags)
@@ -320,7 +320,7 @@ static void invalidate_folio(struct folio *folio, size_t at, size_t bytes)
 	folio_detach_private(folio);
 }
 
-/* fs/iomap/buffered-io.c: iomap_dirty_folio(). Not all file systems do that. */
+/* fs/iomap/buffered-io.c: iomap_dirty_folio(). Only files with a minimum order do this. */
 static bool dirty_folio(struct address_space *mapping, struct folio *folio)
 {
 	if (mapping_min_folio_order(mapping))
@@ -446,11 +446,11 @@ static struct file_system_type disk_file_system = {
 	.kill_sb = kill_litter_super,
 };
 
-/* A file of ramfs becomes one whose pages are written to the disk and may be taken away. */
+/* Convert a ramfs file into one whose pages are written to the disk and can be reclaimed. */
 int put_on_disk(struct file *file, unsigned long nr_pages)
 {
 	struct inode *inode = file_inode(file);
-	/* Folios may end behind the file. */
+	/* The last folio may extend beyond the end of the file. */
 	unsigned long room = max(LEAST_PAGES, round_up(nr_pages, HPAGE_PMD_NR));
 	static struct extent extents[DISK_PAGES / LEAST_PAGES];
 	static unsigned int nr_extents;
@@ -462,7 +462,7 @@ int put_on_disk(struct file *file, unsigned long nr_pages)
 	host_make_present(disk + (nr_used_pages << PAGE_SHIFT), nr_pages << PAGE_SHIFT);
 	nr_used_pages += room;
 	inode->i_op = &disk_inode_operations;
-	/* fsync() of ramfs does nothing. */
+	/* Replace the operations of ramfs, whose fsync() does nothing. */
 	inode->i_fop = &disk_file_operations;
 	file->f_op = &disk_file_operations;
 	file->f_mode |= FMODE_NOWAIT;
@@ -470,7 +470,7 @@ int put_on_disk(struct file *file, unsigned long nr_pages)
 	clear_bit(AS_UNEVICTABLE, &inode->i_mapping->flags);
 	mapping_set_gfp_mask(inode->i_mapping, GFP_HIGHUSER_MOVABLE);
 	mapping_set_large_folios(inode->i_mapping);
-	/* The flusher does not see inodes that are in no hash, and ramfs leaves its own out. */
+	/* Writeback skips unhashed inodes, and ramfs does not hash its inodes. */
 	insert_inode_hash(inode);
 	i_size_write(inode, nr_pages << PAGE_SHIFT);
 	return 0;
@@ -496,14 +496,14 @@ void start_disk(void)
 	path_put(&path);
 }
 
-/* --- swapping to a file of it ------------------------------------------ */
+/* --- swap to a file on the disk ---------------------------------------- */
 
 SYSTEM_CALL(swapon);
 SYSTEM_CALL(swapoff);
 
 #define SWAP_FILE DISK_FOLDER "/swap"
 
-/* The only block device that is opened is the one that is swapped to. */
+/* The only block device that is ever opened is the swap device. */
 struct block_device *I_BDEV(struct inode *inode)
 {
 	HOST_STUB("custom");
@@ -512,7 +512,7 @@ struct block_device *I_BDEV(struct inode *inode)
 
 static const char swap_file[] = SWAP_FILE;
 
-/* As mkswap(8) does. */
+/* Create the swap file and write its header, as mkswap(8) does. */
 static int make_swap_file(unsigned long nr_pages)
 {
 	struct file *file = filp_open(SWAP_FILE, O_RDWR | O_CREAT, 0600);

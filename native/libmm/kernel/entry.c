@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* What an entry of a page table says of one page, whichever table it is in. */
+/* Decode the page table entry of one page, at whichever level it is. */
 #include <linux/mm.h>
 #include <linux/pgtable.h>
 #include <linux/swap.h>
@@ -16,7 +16,7 @@ static enum entry_state state_of(softleaf_t entry)
 	       softleaf_is_swap(entry) ? IS_SWAPPED : IS_OTHER;
 }
 
-/* Entries above single pages have the same bits as theirs, but for the frame. */
+/* A PMD that maps a page has the same flag bits as a PTE, so only the PFN differs. */
 struct entry entry_at(struct mm_struct *mm, unsigned long address)
 {
 	struct translation found = translate(mm, address);

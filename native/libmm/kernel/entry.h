@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* What an entry of a page table says of one page. */
+/* A page table entry, decoded for one page. */
 #ifndef REAM_ENTRY_H
 #define REAM_ENTRY_H
 
@@ -9,16 +9,16 @@ enum entry_state { IS_NONE, IS_PRESENT, IS_SWAPPED, IS_MOVING, IS_MARKER, IS_BRO
 		  IS_PRIVATE, IS_OTHER };
 
 /**
- * struct entry - what maps a page
- * @state: What it is; of a page that is migrated it is IS_MOVING, and of one in the memory of a
- *         device IS_PRIVATE.
- * @number: Of the frame, or of the slot in swap.
- * @is_huge: It maps more than this page.
+ * struct entry - the page table entry of one page
+ * @state: Kind of the entry. IS_MOVING is a migration entry, IS_PRIVATE one for a device
+ *         private page.
+ * @number: PFN, or offset of the swap slot.
+ * @is_huge: The entry maps more than this page.
  * @is_writable: The process may write without a fault.
- * @is_soft_dirty: It has its own bit for that; its VMA may have another one.
- * @is_protected: userfaultfd is told of accesses.
- * @is_by_frame: It is of a frame without a reference, which is a device's.
- * @is_guard: Accesses are errors.
+ * @is_soft_dirty: The soft-dirty bit of the entry. The VMA has a flag of its own.
+ * @is_protected: userfaultfd is notified of accesses.
+ * @is_by_frame: The entry maps a frame of a device and holds no reference.
+ * @is_guard: It is a guard marker, so accesses raise SIGSEGV.
  */
 struct entry {
 	enum entry_state state;
@@ -33,7 +33,7 @@ struct entry {
 
 struct entry entry_at(struct mm_struct *mm, unsigned long address);
 
-/* NULL: it maps none, or pages of zeros or of a device, which are not counted. */
+/* The folio that an entry maps. NULL if none, or a zero page or a page of a device. */
 struct folio *folio_at(const struct entry *entry);
 
 #endif

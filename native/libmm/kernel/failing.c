@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Allocations that fail when a program asks for it. The linker has calls of the
- * kernel's allocators from its other objects come here first. Memory is there,
- * so what the kernel does then is what it does when there is none, and no more.
+ * Allocations that fail when a program asks for it. The linker redirects calls
+ * of the allocators to the wrappers here (ld --wrap). Only the failure itself is
+ * injected: there is no reclaim, since memory is not actually short.
  */
 #include <linux/gfp.h>
 #include <linux/slab.h>
 #include "hosted.h"
 #include "steps.h"
 
-static unsigned long next_fails, fails;	/* so many allocations from now on; 0: none does */
-static long next_order, least_order;	/* of these; not 0: all later ones fail, too */
-static long next_times, times;		/* so many in a row fail */
+static unsigned long next_fails, fails;	/* the Nth allocation from now fails; 0: none */
+static long next_order, least_order;	/* count from this order on; if not 0, fail all later */
+static long next_times, times;		/* how many fail in a row */
 static bool is_entered;
 
 long step_fail(long nr, long order, long nr_times)
@@ -47,7 +47,7 @@ bool is_in_kernel(void)
 	return is_entered;
 }
 
-/* What our own steps allocate does not fail, nor does what must not. */
+/* Allocations by the steps themselves never fail, nor do those with __GFP_NOFAIL. */
 static bool must_fail(gfp_t gfp, long order)
 {
 	if (gfp & __GFP_DIRECT_RECLAIM)
@@ -63,9 +63,9 @@ static bool must_fail(gfp_t gfp, long order)
 }
 
 /*
- * FAILING(name, flags, order): these are arguments of the allocator. All are
- * called alike, with as many arguments as any has in any kernel: what one does
- * not take is in registers that it does not read.
+ * FAILING(name, flags, order): flags and order name arguments of the allocator.
+ * All wrappers pass five arguments, which is the most that any allocator has in
+ * any kernel. An allocator ignores the registers beyond its own arguments.
  */
 #define FAILING(name_, gfp_, order_)						\
 	void *__real_##name_(long a, long b, long c, long d, long e);		\

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* The files of a program, and its steps that read, write and cut them. */
+/* The files of a program, and the steps that read, write and truncate them. */
 #include <linux/anon_inodes.h>
 #include <linux/file.h>
 #include <linux/fs.h>
@@ -29,8 +29,8 @@ SYSTEM_CALL(fadvise64);
 SYSTEM_CALL(fsync);
 SYSTEM_CALL(fcntl);
 
-#define AT_ONCE 16L	/* pages of one call */
-#define MOST_AT_ONCE 512L	/* of files with large folios; as many as the buffer has */
+#define AT_ONCE 16L	/* pages per call */
+#define MOST_AT_ONCE 512L	/* for files with large folios; size of the buffer */
 #define WORDS (PAGE_SIZE / sizeof(u64))
 
 enum file_kind {
@@ -38,7 +38,7 @@ enum file_kind {
 	LIMITED, FRAMES, FAULTED, MIXED_MEMORY
 };
 
-#define BLOCK_ORDER 2	/* of a block of BLOCKS */
+#define BLOCK_ORDER 2	/* order of a block in files of kind BLOCKS */
 
 static struct user_file files[MOST_FILES];
 static u64 buffer[MOST_AT_ONCE * WORDS] __aligned(PAGE_SIZE);
@@ -74,7 +74,7 @@ int new_shared_memory(unsigned long nr_pages)
 
 static long open_on_disk(long number, enum file_kind kind, long nr_pages)
 {
-	/* Of one to read, pages may become huge ones of khugepaged's. */
+	/* khugepaged may collapse pages of a read-only file. */
 	int mode = kind == READ_ONLY ? O_RDONLY : O_RDWR;
 	char name[32];
 	long fd, error;
@@ -118,13 +118,13 @@ static const struct file_operations zero_operations = { .mmap = map_zero };
 #define LIMITED_FOLDER "/limited"
 
 /*
- * hugetlbfs with room for this file, and half of it reserved from the
- * beginning, or without that where the pool has too little.
+ * Mount a hugetlbfs with room for this file. Half of it is reserved at mount,
+ * unless the pool is too small for that.
  */
 static long open_limited(long number, long nr_pages)
 {
 	unsigned long kib = ALIGN(nr_pages, HPAGE_PMD_NR) << (PAGE_SHIFT - 10);
-	static char options[PAGE_SIZE];	/* mount(2) takes a page of them */
+	static char options[PAGE_SIZE];	/* mount(2) copies a whole page */
 	char name[32];
 	int error;
 
@@ -178,7 +178,7 @@ bool is_zero_device(long number)
 	return file_of(number)->file->f_op == &zero_operations;
 }
 
-/* Each page has its number from 1 on in its first and its last word, on the disk alone. */
+/* Fill each page's first and last word with its number, from 1 on, bypassing the cache. */
 static void fill_on_disk(struct user_file *file)
 {
 	unsigned long i;
@@ -216,7 +216,7 @@ long step_open(long number, long kind, long nr_pages)
 	file->file = fget(fd);
 	if (kind == SHMEM_HUGE)
 		make_huge(file->file);
-	/* khugepaged makes huge pages of others, too. */
+	/* khugepaged may make huge pages in files of other kinds, too. */
 	file->may_be_huge = kind == READ_ONLY ||
 			    (!is_on_disk(kind) && !is_of_device(kind) && kind != SECRET);
 	file->at_once = kind == LARGE || kind == BLOCKS ? MOST_AT_ONCE : AT_ONCE;
@@ -227,7 +227,7 @@ long step_open(long number, long kind, long nr_pages)
 	return call(__x64_sys_ftruncate, fd, nr_pages << PAGE_SHIFT, 0, 0, 0, 0);
 }
 
-/* Whether a large folio in swap has this page, and one that is not between the two. */
+/* Whether a page is in a large swap entry that extends beyond the range @first to @end. */
 bool is_in_swap_with_others(struct address_space *mapping, unsigned long index,
 			    unsigned long first, unsigned long end)
 {
@@ -238,7 +238,7 @@ bool is_in_swap_with_others(struct address_space *mapping, unsigned long index,
 	       (begin < first || begin + nr > end);
 }
 
-/* The folio in which shared memory is cut is in memory, and no allocation fails meanwhile. */
+/* Before truncating shmem, read in a folio that is cut, and arm failures only after that. */
 static void prepare_to_cut(struct file *file, unsigned long index)
 {
 	loff_t at = (loff_t)index << PAGE_SHIFT;
@@ -290,7 +290,7 @@ long step_fallocate(long number, long mode, long page, long nr)
 	return error;
 }
 
-/* preadv2(2): the whole buffer, or less of it. */
+/* Read or write @nr pages of the buffer by preadv2(2) or pwritev2(2). */
 static long transfer(system_call_t function, const struct user_file *file, long page, long nr,
 		     long flags)
 {
@@ -377,7 +377,7 @@ long step_seal(long number, long seals)
 	       call(__x64_sys_fcntl, file->fd, F_ADD_SEALS, seals, 0, 0, 0) : -EINVAL;
 }
 
-/* What files hold goes with the last references to them. */
+/* Drop all references to files, so that their contents are freed. */
 void close_files(void)
 {
 	long number;
@@ -399,7 +399,7 @@ void close_files(void)
 			init_umount(name, 0);
 		}
 	}
-	/* Those that a step has closed since, which end with the task's way back to user space. */
+	/* Files closed by other steps are freed on the task's return to user space. */
 	resume_user_mode_work(NULL);
 	flush_delayed_fput();
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * cgroups without a file system: the memory controller's own functions make
- * each of them, in the order in which kernel/cgroup/cgroup.c calls them.
+ * cgroups without a file system. The memory controller's own functions create
+ * each group, in the order in which kernel/cgroup/cgroup.c calls them.
  */
 #include <linux/cgroup.h>
 #include <linux/memcontrol.h>
@@ -15,7 +15,7 @@
 
 extern struct cgroup_subsys memory_cgrp_subsys, hugetlb_cgrp_subsys;
 
-DEFINE_MUTEX(cgroup_mutex);	/* no cgroup comes or goes while a setting changes */
+DEFINE_MUTEX(cgroup_mutex);	/* keeps cgroups from coming or going */
 struct css_set init_css_set;
 struct cgroup_root cgrp_dfl_root;
 struct static_key_true memory_cgrp_subsys_enabled_key = STATIC_KEY_TRUE_INIT;
@@ -61,7 +61,7 @@ static int bring_online(struct cgroup_subsys_state *css, struct cgroup_subsys_st
 	return error;
 }
 
-/* The controller of huge pages has no more to do when a group comes up. */
+/* Add the hugetlb controller to a group. It has no css_online(). */
 static int add_huge_pages(struct group *group, struct cgroup *cgroup, struct css_set *set,
 			  int number)
 {
@@ -117,7 +117,7 @@ int make_group(void)
 	css = memory_cgrp_subsys.css_alloc(groups[0].css);
 	if (IS_ERR(css))
 		return PTR_ERR(css);
-	/* Behind it are those above it, and itself. */
+	/* The array ancestors[] at its end holds the root and the group itself. */
 	group->cgroup = host_alloc(sizeof(*group->cgroup) + 2 * sizeof(group->cgroup));
 	css->cgroup = group->cgroup;
 	group->cgroup->root = &cgrp_dfl_root;
@@ -168,7 +168,7 @@ int set_group_limit(int number, unsigned long nr_pages)
 	return page_counter_set_max(&memory_of_group(number)->memory, nr_pages);
 }
 
-/* The tree has two levels, in the order of their numbers. */
+/* The tree has two levels: the root, and its children in the order of their numbers. */
 struct cgroup_subsys_state *css_next_descendant_pre(struct cgroup_subsys_state *at,
 						    struct cgroup_subsys_state *root)
 {
@@ -180,7 +180,7 @@ struct cgroup_subsys_state *css_next_descendant_pre(struct cgroup_subsys_state *
 	return groups[at->id].css;
 }
 
-/* The tasks of a group, one after another in the list of all. */
+/* Iterate over the tasks of a group by walking the list of all tasks. */
 void css_task_iter_start(struct cgroup_subsys_state *css, unsigned int flags,
 			 struct css_task_iter *iter)
 {
@@ -199,7 +199,7 @@ struct task_struct *css_task_iter_next(struct css_task_iter *iter)
 	return iter->cur_task == &init_task ? NULL : iter->cur_task;
 }
 
-/* Counters of groups are summed up when they are read, as on one CPU. */
+/* Flush children before the root, since a flush adds to the parent's counters. */
 void sum_up_groups(void)
 {
 	int cpu;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Inside a hosted mm: tasks, their time, the MMU, and what checks ask of them.
+ * Inside a hosted mm: tasks, their time, the MMU, and what the checks use.
  *
- * All tasks are contexts of one thread. A task runs until it sleeps or ends,
- * so what happens does not depend on how fast anything is.
+ * All tasks are contexts of one thread. A task runs until it sleeps or exits,
+ * so a run does not depend on timing.
  */
 #ifndef REAM_HOSTED_H
 #define REAM_HOSTED_H
@@ -18,21 +18,21 @@
 #include "kernel.h"
 #include "libmm.h"
 
-/* What newer trees call something that an older one has, too. */
+/* Alias of a function that newer trees have renamed. */
 #define NEWER_NAME(newer, name) asm(".globl " #newer "\n.set " #newer ", " #name)
 
 #define MOST_CPUS 4
 #define MOST_NODES 4
 
-/* --- computer.c: what there is ----------------------------------------- */
+/* --- computer.c: the machine ------------------------------------------- */
 
 /**
- * struct computer - what a program's first lines declare
- * @nr_cpus: CPUs.
- * @nr_nodes: Nodes that have memory.
- * @node_frames: Frames of each.
- * @nr_frames: Of all together.
- * @nr_dma32: The first ones, which are ZONE_DMA32; 0: there is no such zone.
+ * struct computer - the machine, as the first lines of a program declare it
+ * @nr_cpus: Number of CPUs.
+ * @nr_nodes: Number of nodes that have memory.
+ * @node_frames: Number of frames of each node.
+ * @nr_frames: Number of frames of all nodes.
+ * @nr_dma32: Number of frames in ZONE_DMA32, which are the first; 0 for no such zone.
  */
 struct computer {
 	unsigned int nr_cpus;
@@ -54,19 +54,19 @@ static inline bool is_ram(unsigned long pfn)
 /* --- sched.c: tasks ---------------------------------------------------- */
 
 /**
- * struct context - a task, and where it goes on
- * @task: The kernel's own; its stack member points back here.
- * @signal: Of a process, which is not shared.
- * @stack_pointer: Where it goes on; only while another task runs.
- * @run: What it begins with, called with @arg.
- * @wakes_at: In jiffies, if nothing wakes it before; U64_MAX: never.
- * @cpu: Which it runs on.
- * @is_queued: It is in the queue of tasks that may run.
+ * struct context - a task and its execution state
+ * @task: The kernel's task_struct. Its stack member points back to the context.
+ * @signal: The signal_struct of a process. It is not shared.
+ * @stack_pointer: Saved stack pointer. Valid only while another task runs.
+ * @run: Function that the task starts with, called with @arg.
+ * @wakes_at: Time of its timeout, in jiffies. U64_MAX means no timeout.
+ * @cpu: CPU that it runs on.
+ * @is_queued: It is on the run queue.
  * @has_ended: It never runs again.
  * @should_stop: kthread_stop() waits for its end.
- * @result: What @run returned.
- * @all: In the list of all tasks.
- * @queue: In the queue.
+ * @result: Return value of @run.
+ * @all: Entry in the list of all tasks.
+ * @queue: Entry in the run queue.
  */
 struct context {
 	struct task_struct *task;
@@ -93,30 +93,30 @@ void start_scheduler(void);
 struct context *new_task(int (*run)(void *arg), void *arg, const char *name, unsigned int flags);
 void free_task_context(struct context *context);
 
-/* Let all tasks run that can, and what is due without time passing. */
+/* Run all tasks, timers and works that are due, without letting time pass. */
 void settle(void);
 
-/* Let time pass while the caller, which is the first task, does nothing. */
+/* Let time pass while the caller sleeps. The caller must be the first task. */
 void pass_time(unsigned long ticks);
 
 /*
- * Sleep until another task wakes us, or nothing is left that could; whether it
- * was woken. For the task that gives others something to do.
+ * Sleep until another task wakes the caller, or until nothing is left that could.
+ * Only the first task may call it. Return: whether it was woken.
  */
 bool wait_for_others(unsigned long most_ticks);
 
-/* The linker has calls of the kernel's function, the first one, come to the second. */
+/* The linker redirects calls of reclaim_throttle() to the wrapper (ld --wrap). */
 void __real_reclaim_throttle(pg_data_t *node, enum vmscan_throttle_state reason);
 void __wrap_reclaim_throttle(pg_data_t *node, enum vmscan_throttle_state reason);
 
-/* So often a task has offered to let others run. */
+/* Number of calls of cond_resched(), and of pages flushed from TLBs. */
 extern unsigned long nr_rescheds;
 extern unsigned long nr_flushed_pages;
 
-/* Run what follows on another CPU. */
+/* Move the current task to another CPU. */
 void go_to_cpu(int cpu);
 
-/* --- time.c, work.c, rcu.c: what is due -------------------------------- */
+/* --- time.c, work.c, rcu.c: pending timers, works and grace periods ---- */
 
 u64 next_timer(void);
 void run_timers(void);
@@ -128,10 +128,10 @@ void start_workers(void);
 /* --- mmu.c, access.c --------------------------------------------------- */
 
 /**
- * struct translation - what maps an address
- * @entry: As if it were of one page; 0 if there is none.
- * @at: The entry in the table, of any level; NULL if there is no table.
- * @is_huge: That table is above those of single pages.
+ * struct translation - the page table entry that maps an address
+ * @entry: The entry as if it mapped a single page. 0 if nothing is mapped.
+ * @at: Address of the entry, at any level. NULL if there is no table.
+ * @is_huge: The entry is above PTE level.
  */
 struct translation {
 	unsigned long entry;
@@ -142,17 +142,17 @@ struct translation {
 struct translation translate(struct mm_struct *mm, unsigned long address);
 void check_tlb(void);
 
-/* A device that uses an address space from now on, and no longer. */
+/* Let a device with a TLB of its own use an address space, and stop that. */
 long attach_device(struct mmu_notifier *device, struct mm_struct *mm);
 void detach_device(struct mmu_notifier *device);
 
-/* The CPU runs a process with this address space from now on; and: no CPU does any more. */
+/* Switch a CPU to an address space, and take an address space from all CPUs. */
 void load_address_space(struct mm_struct *mm, int cpu);
 void unload_address_space(struct mm_struct *mm);
 
 /*
- * As an instruction of the current process would: load or store a word through
- * the TLB, the tables, or a fault. Returns 0, or the signal that it gets.
+ * Load or store a word as an instruction of the current process would: through
+ * the TLB, a page table walk, or a fault. Return: 0, or the signal it raised.
  */
 int access_word(unsigned long address, bool writes, unsigned long *word);
 
@@ -164,13 +164,13 @@ int process_copy_mm(struct task_struct *child);
 
 /* --- program.c: the step that is timed ---------------------------------- */
 
-/* Around each call of a function of the kernel's that is part of a step. */
+/* These bracket each call into the kernel that is part of a step. */
 void enter_kernel(void);
 void leave_kernel(void);
 
-/* failing.c: which step allocations of the kernel's functions may fail in. */
+/* failing.c: arm the failures of allocations that were requested for this step. */
 void begin_failing(void);
-/* Large blocks are not to be had in the rest of this step. */
+/* Whether large allocations fail for the rest of this step. */
 bool fails_for_ever(void);
 void may_fail(bool may);
 bool is_in_kernel(void);
@@ -184,19 +184,19 @@ bool is_in_kernel(void);
 
 /* --- report.c ---------------------------------------------------------- */
 
-/* One line of the report. */
+/* Write one line of the report. */
 __printf(1, 2) void report(const char *format, ...);
 
-/* Something is wrong; the step under way is named with it. */
+/* Raise an alarm: a check has failed. The report names the current step. */
 __printf(1, 2) void wrong(const char *format, ...);
 
-/* init/main.c: what __setup() and early_param() declare; libmm.lds */
+/* init/main.c: parameters of __setup() and early_param(), placed by libmm.lds */
 extern const struct obs_kernel_param __setup_start[], __setup_end[];
 
 extern unsigned long nr_alarms;
 extern bool goes_on_after_alarms;
 
-/* The run cannot go on. */
+/* End the run, because it cannot continue. */
 __printf(1, 2) __noreturn void give_up(const char *format, ...);
 
 #endif

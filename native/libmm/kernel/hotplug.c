@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Who is told when memory comes and goes, and how fast the memory of a node is. */
+/* Notifiers of memory hotplug, and the speed of each node's memory. */
 #include <linux/memory.h>
 #include <linux/memory-tiers.h>
 #include <linux/node.h>
@@ -43,7 +43,7 @@ int node_notify(unsigned long action, void *about)
 	return blocking_notifier_call_chain(&of_nodes, action, about);
 }
 
-/* --- how far memory is, as firmware says -------------------------------- */
+/* --- abstract distance of memory, as firmware reports it ---------------- */
 
 static unsigned long slow_nodes;
 

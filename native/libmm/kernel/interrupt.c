@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * A step that is interrupted: it stops where the kernel may let other tasks run,
- * and goes on behind the next step. Two steps meet as two CPUs have them meet,
- * at a place that the program's text names.
+ * Interrupted steps. A step stops at a place where the kernel may schedule, and
+ * continues after the next step. So two steps race as on two CPUs, at a point
+ * that the program's text chooses.
  */
 #include <linux/sched.h>
 #include "hosted.h"
 #include "steps.h"
 
-static unsigned long next_stops, stops;	/* so many places from now on; 0: at none */
-static bool are_asked;	/* CPUs to preempt their tasks */
+static unsigned long next_stops, stops;	/* stop at the Nth place from now; 0 for none */
+static bool are_asked;	/* need_resched is set on all CPUs */
 static struct process *interrupted;
 
 long step_interrupt(long nr)
@@ -20,7 +20,7 @@ long step_interrupt(long nr)
 	return 0;
 }
 
-/* Where tasks are preempted, locks look for it when they are released. */
+/* With CONFIG_PREEMPTION, unlocking calls preempt_schedule() if need_resched is set. */
 static void ask_all_cpus(bool asks)
 {
 	const int here = smp_processor_id();
@@ -53,11 +53,11 @@ void end_interrupting(void)
 	ask_all_cpus(false);
 }
 
-/* No lock is held that forbids it, and the task does not wait for something else. */
+/* The task may stop only outside atomic sections, and if it is not about to sleep. */
 static bool may_stop(void)
 {
 #ifdef CONFIG_PREEMPT_RCU
-	if (current->rcu_read_lock_nesting)	/* grace periods end without a look at it */
+	if (current->rcu_read_lock_nesting)	/* rcu.c ends grace periods regardless of it */
 		return false;
 #endif
 	return is_in_kernel() && current_process() && !(preempt_count() & ~PREEMPT_NEED_RESCHED) &&
@@ -77,7 +77,7 @@ void may_interrupt(void)
 		schedule();
 	}
 	__set_current_state(TASK_RUNNING);
-	may_fail(true);	/* which the other step has left */
+	may_fail(true);	/* the other step has cleared it */
 }
 
 struct process *interrupted_process(void)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Static keys and calls change the kernel's code, as on a booted machine. */
+/* Static keys patch the kernel's code, as on a booted machine. */
 #include <linux/jump_label.h>
 #include <linux/static_call.h>
 #include "hosted.h"

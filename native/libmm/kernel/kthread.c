@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Kernel threads: tasks that begin asleep, and end when they are told to. */
+/* Kernel threads: tasks that start asleep, and end on kthread_stop(). */
 #include <linux/freezer.h>
 #include <linux/kthread.h>
 #include <linux/sched/mm.h>

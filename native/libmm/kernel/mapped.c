@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Devices whose memory processes map: it has no address_space, and entries of
- * the page table may be all that knows of it.
+ * Devices whose memory processes map. It has no address_space, so page table
+ * entries may be the only references to it.
  */
 #include <linux/anon_inodes.h>
 #include <linux/fs.h>
@@ -11,13 +11,13 @@
 #include "trees.h"
 
 #define MOST_DEVICES 8
-#define MOST_DEVICE_PAGES 1024	/* of one allocation */
+#define MOST_DEVICE_PAGES 1024	/* limit of one allocation */
 
 /**
- * struct memory - of a device
- * @pages: Behind one another.
- * @nr: How many.
- * @how: Processes get them so.
+ * struct memory - memory of a device
+ * @pages: Its pages, which are contiguous.
+ * @nr: Number of pages.
+ * @how: How processes map them.
  */
 static struct memory {
 	struct page *pages;
@@ -62,7 +62,7 @@ static vm_fault_t fault(struct vm_fault *vmf)
 
 static const struct vm_operations_struct faults = { .fault = fault };
 
-/* As most drivers do, it has no private mappings. */
+/* Like most drivers, refuse private mappings. */
 static int map(struct file *file, struct vm_area_struct *vma)
 {
 	const struct memory *memory = file->private_data;

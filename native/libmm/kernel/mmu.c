@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Translations: the page tables, and a TLB for each CPU that forgets nothing
- * until it is told to. So a flush that is missing shows as a translation that
- * the tables no longer allow.
+ * Translations: the page tables, and a TLB for each CPU that drops an entry only
+ * when it is flushed. A missing flush therefore shows as a TLB entry that the
+ * page tables no longer allow.
  */
 #include <linux/mm.h>
 #include <linux/mmu_notifier.h>
@@ -16,9 +16,9 @@
 
 #define TLB_ENTRIES 65536
 #define MOST_FORGOTTEN 4096
-#define LARGEST_BY_PAGE 4096	/* pages; of more, all entries are looked at */
+#define LARGEST_BY_PAGE 4096	/* pages; larger ranges scan the whole TLB */
 
-static struct tlb_entry *tlb[MOST_CPUS + 1];	/* the last is that of the device */
+static struct tlb_entry *tlb[MOST_CPUS + 1];	/* the last one is the device's */
 
 static struct tlb_entry *tlb_of(int cpu)
 {
@@ -27,7 +27,7 @@ static struct tlb_entry *tlb_of(int cpu)
 	return tlb[cpu];
 }
 
-/* By the number of the address space, so that places do not depend on pointers. */
+/* Hash ctx_id and not the mm pointer, so that slots do not depend on addresses. */
 static struct tlb_entry *slot_of(unsigned long ctx_id, unsigned long page, int cpu)
 {
 	unsigned long hash = page ^ page >> 16 ^ ctx_id * 2654435761UL;
@@ -36,8 +36,8 @@ static struct tlb_entry *slot_of(unsigned long ctx_id, unsigned long page, int c
 }
 
 /*
- * What a CPU has to forget. It does so before it uses a translation again: what
- * a flush takes here is no work of the kernel's, and must not be timed with it.
+ * Pending flushes. They are applied before the TLB is used again. The work of a
+ * flush is that of this model and not the kernel's, so it must not be timed.
  */
 static struct forgotten {
 	const struct mm_struct *mm;	/* NULL: all address spaces */
@@ -55,7 +55,7 @@ static void drop_range(const struct forgotten *its)
 	int cpu = its->cpu;
 
 	if (mm && end - first <= LARGEST_BY_PAGE) {
-		/* What was translated by a huge entry goes as a whole. */
+		/* A flush of any part of a huge translation drops all of it. */
 		for (page = round_down(first, HPAGE_PMD_NR);
 		     page < round_up(end, HPAGE_PMD_NR); page++) {
 			struct tlb_entry *entry = slot_of(its->ctx_id, page, cpu);
@@ -102,13 +102,13 @@ struct tlb_entry *tlb_slot(struct mm_struct *mm, unsigned long page, int cpu)
 
 unsigned long nr_flushed_pages;
 
-/* More than the largest range are all that there are. */
+/* A flush of more than LARGEST_BY_PAGE pages counts as a full flush. */
 static void count_flushed(unsigned long nr)
 {
 	nr_flushed_pages += min_t(unsigned long, nr, LARGEST_BY_PAGE);
 }
 
-/* As arch/x86/mm/tlb.c, to the CPUs on which the address space has been. */
+/* As in arch/x86/mm/tlb.c, flush the CPUs in mm_cpumask(). */
 void flush_tlb_mm_range(struct mm_struct *mm, unsigned long start, unsigned long end,
 			unsigned int stride_shift, bool freed_tables)
 {
@@ -145,7 +145,7 @@ void flush_tlb_all(void)
 
 static struct mm_struct *loaded[MOST_CPUS];
 
-/* A CPU that changes address spaces does not use the old one's translations any more. */
+/* A CPU that switches to another mm drops all translations of the old one. */
 void load_address_space(struct mm_struct *mm, int cpu)
 {
 	struct mm_struct *old = loaded[cpu];
@@ -170,11 +170,11 @@ void unload_address_space(struct mm_struct *mm)
 			load_address_space(NULL, cpu);
 }
 
-/* --- a device that has translations of its own, as virtual machines have - */
+/* --- a device with a TLB of its own, as virtual machines have ----------- */
 
 static int forget(struct mmu_notifier *device, const struct mmu_notifier_range *range)
 {
-	/* The end may be that of all addresses. */
+	/* The end may be ULONG_MAX. */
 	forget_range(MOST_CPUS, range->mm, range->start >> PAGE_SHIFT,
 		     ((range->end - 1) >> PAGE_SHIFT) + 1);
 	return 0;
@@ -199,14 +199,14 @@ void detach_device(struct mmu_notifier *device)
 	device->mm = NULL;
 }
 
-/* It uses all that its process does, and keeps what it is not told to forget. */
+/* The device caches every translation that its process uses, until it is notified. */
 void remember_on_device(const struct tlb_entry *entry)
 {
 	if (current_process()->device.mm == entry->mm)
 		*tlb_slot(entry->mm, entry->page, MOST_CPUS) = *entry;
 }
 
-/* --- the tables -------------------------------------------------------- */
+/* --- the page tables --------------------------------------------------- */
 
 static struct translation of_pmd(pmd_t *pmd, unsigned long address)
 {
@@ -265,10 +265,10 @@ static void check_entry(struct tlb_entry *entry, int cpu)
 }
 
 /*
- * Another step may have taken an entry away and not have flushed yet. Its page
- * is still there, so what counts is what the process has been told: what it has
- * unmapped is gone, what it has protected is protected, and a page that it has
- * moved is not where it was.
+ * An interrupted step may have cleared an entry without flushing yet. The page
+ * still exists then, so check only against calls that have returned: an unmapped
+ * page must be gone, a protected one must be protected, and a moved one must not
+ * be reachable at its old address.
  */
 static void check_allowed(struct process *process, const struct tlb_entry *entry, int cpu)
 {
@@ -302,7 +302,7 @@ void check_tlb_of(struct process *process)
 				check_allowed(process, &tlb[cpu][i], cpu);
 }
 
-/* What a translation in a TLB allows, the tables must allow still. */
+/* Check that the page tables still allow what the TLBs allow. */
 void check_tlb(void)
 {
 	unsigned long i;

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* A CPU's translations, as access.c fills them and mmu.c forgets them. */
+/* The TLB of a CPU. access.c fills it and mmu.c flushes it. */
 #ifndef REAM_MMU_H
 #define REAM_MMU_H
 
 #include <linux/mm_types.h>
 
 /**
- * struct tlb_entry - one translation that a CPU remembers
- * @mm: Of which address space; NULL: none.
- * @page: Its number there.
- * @entry: What the tables held, as translate() has it.
+ * struct tlb_entry - one cached translation
+ * @mm: Address space. NULL if the slot is empty.
+ * @page: Virtual page number.
+ * @entry: The page table entry, as translate() returned it.
  */
 struct tlb_entry {
 	struct mm_struct *mm;

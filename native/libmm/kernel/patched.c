@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * What boot changes in the code of a kernel that has remedies against
- * speculation, or can be a guest of Xen: how it returns, calls what a register
- * holds, and calls what pv_ops holds. On a machine its CPU decides; here words
- * do. Without them all is as on a CPU that needs no remedy.
+ * Patch the code of kernels with mitigations against speculation, or with Xen
+ * guest support, as boot does: returns, indirect branches, and calls through
+ * pv_ops. On a machine the CPU decides how. Here words in host_boot_words() do.
+ * Without them the code is that of a CPU that needs no mitigation.
  */
 #include <linux/init.h>
 #include <linux/string.h>
@@ -22,7 +22,7 @@
 #define TRAP 0xcc
 #define IGNORED_PREFIX 0x2e	/* makes a call of a thunk as long as one of a high register */
 
-/* Which of these, ended by NULL, the words ask for by "NAME=ONE"; the first unless they do. */
+/* Index in @known of the word that boot asks for by "NAME=ONE". The default is the first. */
 static unsigned int chosen(const char *name, const char *const *known)
 {
 	const char *asked = strstr(host_boot_words(), name);
@@ -40,7 +40,7 @@ static unsigned int chosen(const char *name, const char *const *known)
 #ifdef CONFIG_MITIGATION_RETPOLINE
 extern s32 __retpoline_sites[], __retpoline_sites_end[];	/* libmm.lds */
 
-/* A call or jump through a thunk, as "call *%REG": patch_retpoline() of 6.12. */
+/* Turn a branch through a thunk into "call *%REG" or "jmp *%REG": patch_retpoline() of 6.12. */
 static void __init patch_indirect(u8 *at)
 {
 	static const u8 nop3[] = { 0x0f, 0x1f, 0x00 }, nop2[] = { 0x66, 0x90 };
@@ -85,7 +85,7 @@ static bool __init patch_all_indirect(void)
 #ifdef CONFIG_MITIGATION_RETHUNK
 extern s32 __return_sites[], __return_sites_end[];	/* libmm.lds */
 
-/* As apply_returns(). What untrains the predictors at entry is no part of a return. */
+/* As apply_returns(). Untraining at kernel entry is not part of a return. */
 static void __init patch_all_returns(void)
 {
 	static const char *const ways[] = { "ret", "retbleed", "srso", "srso_alias", NULL };
@@ -117,17 +117,17 @@ static void __init patch_all_returns(void)
 #endif
 
 #ifdef CONFIG_PARAVIRT
-/* What pv_ops has for an idle CPU asks for it: arch/x86/kernel/cpu/bugs.c */
+/* The idle functions in pv_ops use this key: arch/x86/kernel/cpu/bugs.c */
 DEFINE_STATIC_KEY_FALSE(cpu_buf_idle_clear);
 
 #ifdef CONFIG_KVM_GUEST
-/* arch/x86/kernel/kvm.c: faults are the guest's own, and none waits for its host. */
+/* arch/x86/kernel/kvm.c: there are no asynchronous page faults of a host. */
 DEFINE_STATIC_KEY_FALSE(kvm_async_pf_enabled);
 #endif
 
 enum pv_way { PV_INLINE, PV_DIRECT, PV_INDIRECT };
 
-/* "inline": as boot has it without Xen; "direct": with Xen; "indirect": as compiled. */
+/* "inline" is what boot does without Xen, "direct" with Xen. "indirect" is as compiled. */
 static enum pv_way __init pv_way(void)
 {
 	static const char *const ways[] = { "inline", "direct", "indirect", NULL };
@@ -135,7 +135,7 @@ static enum pv_way __init pv_way(void)
 	return chosen("ream.pv=", ways);
 }
 
-/* arch/x86/kernel/alternative.c: a call of it is none. */
+/* arch/x86/kernel/alternative.c: calls of this function are patched out. */
 asm(".pushsection .text\n"
 	".globl nop_func\n"
 	".type nop_func, @function\n"
@@ -172,7 +172,7 @@ const unsigned int *__init patch_kernel(const unsigned int *features)
 		__set_bit(X86_FEATURE_XENPV, (unsigned long *)chosen_by);
 	if (pv_way() != PV_INDIRECT)
 		host_make_calls_direct(nop_func);
-	/* Without PARAVIRT_XXL no CPU is without it, so nobody asks. */
+	/* Without PARAVIRT_XXL it is a required feature, so only these kernels test it. */
 	set_cpu_cap(&boot_cpu_data, X86_FEATURE_PSE);
 #endif
 	return chosen_by;

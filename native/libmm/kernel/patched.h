@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Inside a hosted mm: what words that boot is told choose. */
+/* Inside a hosted mm: what the words in host_boot_words() choose. */
 #ifndef REAM_PATCHED_H
 #define REAM_PATCHED_H
 
 #include <linux/types.h>
 
 /*
- * Patch what is patched before alternatives are applied. Returns the features
- * by which these are chosen: what code asks of boot_cpu_data stays as it is.
+ * Patch the sites that boot patches before alternatives. Return: the CPU features
+ * that choose the alternatives. boot_cpu_data, which code reads, is unchanged.
  */
 const unsigned int *patch_kernel(const unsigned int *features);
 
-/* Whether the descriptors of frames are to lie in huge pages, as a kernel's do. */
+/* Whether the memmap is mapped by huge pages, as that of a real kernel is. */
 bool wants_huge_map(void);
 
 /* Whether the memory controller is off, as by cgroup_disable=memory. */

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Pages that a driver migrates, to memory as any or to that of a device, which
- * no CPU can access: device private memory. A fault on such a page brings it
- * back. Source: Documentation/mm/hmm.rst. calls.def has these functions.
+ * A driver that migrates pages, either to other pages or to device private
+ * memory, which no CPU can access. A CPU fault on a device private page migrates
+ * it back. Source: Documentation/mm/hmm.rst. calls.def lists these functions.
  */
 #include <linux/bitmap.h>
 #include <linux/highmem.h>
@@ -18,9 +18,9 @@
 #include "trees.h"
 
 static DECLARE_BITMAP(taken, NR_PRIVATE);
-static char (*held)[PAGE_SIZE];	/* what the device's memory holds */
+static char (*held)[PAGE_SIZE];	/* contents of the device's memory */
 
-/* Behind all sections of RAM. */
+/* The device's memory is the section after all RAM. */
 unsigned long first_private(void)
 {
 	return ALIGN(LIBMM_FIRST_PFN + computer.nr_frames, PAGES_PER_SECTION);
@@ -73,7 +73,7 @@ static void init_private(struct page *page)
 }
 #endif
 
-/* The memory is there from the first page on that is migrated to it. */
+/* Add the device's memory. The first migration to the device does this. */
 static long open_private(void)
 {
 	void *error;
@@ -102,14 +102,14 @@ void close_private(void)
 	memory.owner = NULL;
 }
 
-/* arch/x86/mm/init_64.c, which has the tables of the direct map besides. */
+/* arch/x86/mm/init_64.c, without the page tables of the direct map. */
 int add_pages(int node, unsigned long pfn, unsigned long nr, struct mhp_params *how)
 {
 	HOST_STUB("duplicated");
 	return __add_pages(node, pfn, nr, how);
 }
 
-/* --- a driver migrates -------------------------------------------------- */
+/* --- the driver's migrations -------------------------------------------- */
 
 static struct page *new_private(struct page *from)
 {
@@ -144,7 +144,7 @@ static struct page *new_page(struct page *from)
 	return page;
 }
 
-/* Those that may be migrated, to others that @make makes; its->cpages says how many may be. */
+/* Migrate what migrate_vma_setup() has isolated (its->cpages) to pages from @make. */
 static long migrate(struct migrate_vma *its, struct page *(*make)(struct page *from))
 {
 	long error = migrate_vma_setup(its);
@@ -176,8 +176,8 @@ static vm_fault_t bring_back(struct vm_fault *fault)
 }
 
 /*
- * Entries of the zero page are filled as those that are missing, which ends a
- * protection by userfaultfd, and a large folio of zeros becomes such entries.
+ * Migration fills entries of the zero page as if they were missing, which ends
+ * their userfaultfd protection. It splits the huge zero folio to such entries.
  */
 static void see_zeros_filled(long start, long bytes)
 {
@@ -204,7 +204,7 @@ static long migrate_range(long start, long bytes, struct page *(*make)(struct pa
 	see_zeros_filled(start, bytes);
 	mmap_read_lock(current->mm);
 	its.vma = vma_lookup(current->mm, start);
-	/* No others, as Documentation/mm/hmm.rst has it. */
+	/* Only anonymous VMAs, as Documentation/mm/hmm.rst requires. */
 	if (its.vma && vma_is_anonymous(its.vma)) {
 		its.end = min_t(unsigned long, its.vma->vm_end,
 				start + min(bytes, MOST_PAGES << PAGE_SHIFT));
@@ -219,7 +219,7 @@ long call_migrate_vma(long start, long bytes, long unused, long unused2)
 	return migrate_range(start, bytes, new_page);
 }
 
-/* Their entries may be writable when they come back, so that a write is not noted. */
+/* A page may come back with a writable entry, so a later write need not set soft-dirty. */
 static void end_following(unsigned long start, unsigned long bytes)
 {
 	unsigned long page = (start - LIBMM_USER_ADDRESS) >> PAGE_SHIFT, i;

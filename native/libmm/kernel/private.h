@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Memory of a device that no CPU can access. */
+/* Device private memory, which no CPU can access. */
 #ifndef REAM_PRIVATE_H
 #define REAM_PRIVATE_H
 
@@ -14,13 +14,13 @@ static inline bool is_private(unsigned long pfn)
 	return pfn - first_private() < NR_PRIVATE;
 }
 
-/* Whether the device uses it for a process. */
+/* Whether the device uses this page for a process. */
 bool is_taken_private(unsigned long pfn);
 
-/* What the device has in the place of a page. */
+/* Contents of a device private page, in the device's memory. */
 const u64 *private_words(unsigned long pfn);
 
-/* At the end, when no process has pages there. */
+/* Remove the memory at the end, when no process uses it any more. */
 void close_private(void);
 
 #endif

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Files of /proc that show and change a process's memory: fs/proc/task_mmu.c
- * has them, and is linked. There is no file system; each call opens the file,
- * uses it and closes it.
+ * Files of /proc that show and change a process's memory. fs/proc/task_mmu.c,
+ * which implements them, is linked. There is no procfs, so each call opens the
+ * file, uses it and closes it.
  */
 #include <linux/mm.h>
 #include <linux/ptrace.h>
@@ -30,7 +30,7 @@ struct mm_struct *proc_mem_open(struct inode *inode, unsigned int mode)
 	return mm;
 }
 
-/* kernel/signal.c; an architecture may have one. */
+/* kernel/signal.c: an architecture may override it. */
 const char * __weak arch_vma_name(struct vm_area_struct *vma)
 {
 	HOST_STUB("duplicated");
@@ -38,11 +38,11 @@ const char * __weak arch_vma_name(struct vm_area_struct *vma)
 }
 
 /**
- * struct proc_file - a file of the process that uses it
+ * struct proc_file - an open file of the current process
  * @node: Its inode.
- * @pid: By which the inode names the process; no table of numbers has it.
+ * @pid: The struct pid by which the inode refers to the process. It is in no IDR.
  * @file: The open file.
- * @at: Where the next access begins.
+ * @at: File position of the next access.
  */
 struct proc_file {
 	struct proc_inode node;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* kernel/fork.c, whose copy of an address space is static. */
+/* Includes kernel/fork.c, because copy_mm() is static. */
 #include "../kernel/fork.c"
 #include "hosted.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* The processes of a program: each is a task that waits for its next step. */
+/* Processes of a program. Each is a task that waits for its next step. */
 #include <linux/memcontrol.h>
 #include <linux/mempolicy.h>
 #include <linux/mm.h>
@@ -14,7 +14,7 @@
 #include "steps.h"
 
 #define FIRST_PID 100
-#define LONGEST_STEP_S 120	/* of virtual time; who sleeps longer waits for another step */
+#define LONGEST_STEP_S 120	/* virtual time; after that a step counts as waiting for another */
 #define STACK_LIMIT_BYTES (8UL << 20)
 
 static struct process processes[MOST_PROCESSES + 1];
@@ -39,9 +39,9 @@ struct mm_struct *mm_of(const struct process *process)
 	return process->context ? process->context->task->mm : NULL;
 }
 
-/* --- one's life -------------------------------------------------------- */
+/* --- life of a process ------------------------------------------------- */
 
-/* kernel/exit.c: exit_mm(). */
+/* As exit_mm() in kernel/exit.c. */
 static void leave_memory(void)
 {
 	struct mm_struct *mm = current->mm;
@@ -117,7 +117,7 @@ static int live(void *arg)
 	return 0;
 }
 
-/* A task like the first one, with an address space and signals of its own. */
+/* Make a task for a process: a copy of init_task with signals of its own. */
 static struct context *new_process_task(struct process *process)
 {
 	struct context *context = new_task(live, process, "process", 0);
@@ -249,8 +249,8 @@ long run_in_helper(const struct step *step, long a, long b)
 }
 
 /*
- * A child begins with its parent's number of zero pages that KSM made. So it is
- * known to be right only if the child gets all pages.
+ * A child inherits its parent's ksm_zero_pages. The count is right only if fork
+ * copies all VMAs.
  */
 static bool has_forked_in_part;
 
@@ -309,7 +309,7 @@ long step_exit(long number)
 
 long step_join(long number, long group)
 {
-	struct css_set *set = set_of_group(group + 1);	/* behind the root */
+	struct css_set *set = set_of_group(group + 1);	/* group 0 is the root */
 
 	if (!set)
 		return -ENOENT;
@@ -352,7 +352,7 @@ void end_processes(void)
 	}
 }
 
-/* The kernel kills whom it takes memory from: mm/oom_kill.c. */
+/* The OOM killer and memory failures send signals through this function. */
 int do_send_sig_info(int number, struct kernel_siginfo *info, struct task_struct *task,
 		     enum pid_type type)
 {

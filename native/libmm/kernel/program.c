@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Runs the lines of a program one after another, and has memory checked after each. */
+/* Run the lines of a program one after another, and check memory after each. */
 #include <linux/args.h>
 #include <linux/kernel.h>
 #include <linux/resume_user_mode.h>
@@ -9,7 +9,7 @@
 #include "private.h"
 #include "steps.h"
 
-/* Each has as many arguments as its line; those behind them are passed to it in vain. */
+/* A step takes the arguments of its line. It is called with eight, and ignores the rest. */
 #define STEP(name_, ...) long step_##name_(void);
 #include "steps.def"
 #undef STEP
@@ -22,9 +22,9 @@ static const struct step steps[] = {
 
 /**
  * struct line - one line of a program
- * @number: Of the text that people wrote.
- * @step: What it is.
- * @arguments: As many as that has.
+ * @number: Line number in the source text of the program.
+ * @step: The step.
+ * @arguments: The arguments of the step.
  */
 struct line {
 	unsigned int number;
@@ -35,7 +35,7 @@ struct line {
 static struct line now = { .step = steps };
 static bool measures_next;
 
-/* The step to measure: what the kernel's functions took in it, and how often one was entered. */
+/* The measured step: time spent in the kernel, and number of entries into it. */
 static struct timed {
 	bool is_on;
 	unsigned long nr;
@@ -43,7 +43,7 @@ static struct timed {
 	u64 began_cpu_ns, cpu_ns;
 } timed;
 
-static bool is_ending;	/* all steps are done, and processes exit */
+static bool is_ending;	/* all steps are done, and the processes exit */
 
 unsigned int line_under_way(void)
 {
@@ -75,7 +75,7 @@ const char *text_of_word(long argument)
 	return program && word > program && word < program + strlen(program) ? word : NULL;
 }
 
-/* A number, or where the text of a word is, which has an equals sign before it. */
+/* Read a number, or the address of a word, which has an equals sign before it. */
 static const char *read_argument(const char *at, long *to)
 {
 	char digits[24];
@@ -93,7 +93,7 @@ static const char *read_argument(const char *at, long *to)
 	return kstrtol(digits, 0, to) ? NULL : at + bytes;
 }
 
-/* What is behind the line; NULL at the end of the text. */
+/* Read a line. Return: the text after it, or NULL at the end of the text. */
 static const char *read_line(const char *text, struct line *line)
 {
 	const char *at = text;
@@ -167,7 +167,7 @@ void leave_kernel(void)
 
 #define NR_EMPTY 100
 
-/* Begin to time; what a call that does nothing takes at least, for the reading of clocks. */
+/* Start timing. Return: the least time of an empty call, which reading the clocks takes. */
 static struct timed begin_timed(bool is_on)
 {
 	struct timed least = { .ns = U64_MAX, .cpu_ns = U64_MAX };
@@ -199,7 +199,7 @@ static bool is_of_process(const struct step *step)
 	return !strncmp(step->arguments, "process", strlen("process"));
 }
 
-/* What the first task does can be interrupted if another one does it in its place. */
+/* Steps of the first task that can be interrupted if the helper process runs them. */
 static bool may_be_of_helper(const struct step *step)
 {
 	static const char *const names[] = {
@@ -210,7 +210,7 @@ static bool may_be_of_helper(const struct step *step)
 	return match_string(names, ARRAY_SIZE(names), step->name) >= 0;
 }
 
-/* That which does the step; NULL: the first task does. */
+/* The process that runs the step. NULL means the first task. */
 static struct process *process_of_line(const struct line *line, bool is_interrupted)
 {
 	if (is_of_process(line->step))
@@ -231,13 +231,13 @@ static void report_waiting(const struct line *line)
 	report(STEP_BEGINS ", \"waits\": true}", line->number, line->step->name);
 }
 
-/* The line whose step is interrupted, and the process that does it; NULL: there is none. */
+/* The line whose step is interrupted, and the process that runs it, or NULL. */
 static struct {
 	struct line line;
 	struct process *process;
 } interrupted;
 
-/* Behind the step that interrupts it, which may have waited until it was done. */
+/* Finish the interrupted line, after the step that interrupted it. It may be done already. */
 static void end_interrupted_line(void)
 {
 	struct process *process = interrupted.process;
@@ -330,10 +330,10 @@ void run_program(const struct libmm_task *task)
 
 	program = text;
 	start_processes();
-	/* Declarations are all there is as yet, and whether any step is measured. */
+	/* Only declarations were read so far, and whether a step is measured. */
 	if (measures_next)
 		host_expect_timing();
-	else if (task->checks)	/* As the boot parameter check_pages does: the kernel looks, too. */
+	else if (task->checks)	/* as with check_pages: the kernel checks pages, too */
 		static_branch_enable(&check_pages_enabled);
 	measures_next = false;
 	if (task->checks == LIBMM_EACH)
@@ -342,7 +342,7 @@ void run_program(const struct libmm_task *task)
 	for (; (text = read_line(text, &now)) && !is_over(); nr_steps++) {
 		run_line(task->checks == LIBMM_EACH ||
 			 (task->checks == LIBMM_SOME && nr_steps % SOME_STEPS == 0));
-		/* What another step does not show any more. */
+		/* Check the TLBs each time, since a later step may hide a missing flush. */
 		if (task->checks == LIBMM_SOME && !interrupted_process())
 			check_tlb();
 	}

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Pages that a process has write-protected by userfaultfd stay so until they are
- * written, discarded, moved or no longer watched, whatever the kernel does with
- * them by itself. Source: Documentation/admin-guide/mm/userfaultfd.rst. What it
- * does not promise ends a protection here, too.
+ * A page that userfaultfd write-protects stays protected until it is written,
+ * discarded, moved or unregistered, whatever the kernel does with it on its own.
+ * Source: Documentation/admin-guide/mm/userfaultfd.rst. Where that document
+ * promises nothing, the protection is no longer expected.
  */
 #include <linux/hugetlb.h>
 #include <linux/mm.h>
@@ -21,9 +21,9 @@ void see_uffd_wp(struct process *process, unsigned long page, unsigned long nr)
 		struct user_page *its = &process->pages[i];
 
 		/*
-		 * What MADV_FREE named or is droppable may go at any time. KSM puts another
-		 * page in place of one that it merges, which is not said to be protected.
-		 * Without UFFD_FEATURE_WP_UNPOPULATED a page that has no entry is not protected.
+		 * Reclaim may drop MADV_FREE and droppable pages at any time. KSM replaces a page
+		 * that it merges, and nothing promises that the new one is protected.
+		 * Without UFFD_FEATURE_WP_UNPOPULATED a page without an entry is not protected.
 		 */
 		if (process->protects_present &&
 		    pte_none(__pte(translate(mm_of(process), address_of_page(i)).entry)))
@@ -42,7 +42,7 @@ void end_uffd_wp(struct process *process, unsigned long page, unsigned long nr)
 		process->pages[i].is_uffd_wp = false;
 }
 
-/* A fault changes the whole of a huge page of hugetlb, and one page of others. */
+/* A write fault resolves a whole hugetlb page, but only a single page otherwise. */
 void end_uffd_wp_by_write(struct process *process, unsigned long page, unsigned long nr)
 {
 	unsigned long end = min(page + nr, MOST_USER_PAGES), i;
@@ -90,14 +90,14 @@ void end_uffd_wp_of_file(unsigned int file, unsigned long index, unsigned long n
 				    its->index - index >= nr)
 					continue;
 				its->is_uffd_wp = false;
-				/* Files of huge pages lose poison, too, and private copies. */
+				/* Hugetlb files also lose poison markers and private copies. */
 				its->may_be_gone |= its->is_poisoned || is_vm_hugetlb_page(vma);
 			}
 		}
 	}
 }
 
-/* As MADV_REMOVE does, pages of files go from all processes. */
+/* MADV_REMOVE removes pages of files from all processes. */
 void end_uffd_wp_by_removal(struct process *process, unsigned long page, unsigned long nr)
 {
 	unsigned long end = page + nr, next;
@@ -114,7 +114,7 @@ void end_uffd_wp_by_removal(struct process *process, unsigned long page, unsigne
 	}
 }
 
-/* Whether a write would be noticed, or get a signal. */
+/* Whether a write would be reported to userfaultfd, or raise a signal. */
 static bool keeps_uffd_wp(const struct entry *entry)
 {
 	return entry->is_protected || entry->state == IS_MARKER || entry->state == IS_BROKEN;

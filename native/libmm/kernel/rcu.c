@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Grace periods end when no task can run: then none is in a reader, since a
- * reader does not sleep.
+ * RCU. Grace periods end when no task can run. No task is in a read-side
+ * critical section then, because readers do not sleep.
  */
 #include <linux/rcupdate.h>
 #include <linux/rcuwait.h>
@@ -10,7 +10,7 @@
 #include <linux/vmalloc.h>
 #include "hosted.h"
 
-#define LARGEST_OFFSET 4096UL	/* of a head in what kfree_rcu() frees */
+#define LARGEST_OFFSET 4096UL	/* of the rcu_head in an object of kfree_rcu() */
 
 static struct rcu_head *waiting, **waiting_end = &waiting;
 static unsigned long nr_srcu_readers;
@@ -34,7 +34,7 @@ static void call_back(struct rcu_head *head)
 {
 	unsigned long function = (unsigned long)head->func;
 
-	/* As kvfree_call_rcu() leaves it: how far the head is in what is freed. */
+	/* kvfree_call_rcu() stores the offset of the head in place of a function. */
 	if (function < LARGEST_OFFSET)
 		kvfree((void *)head - function);
 	else
@@ -63,7 +63,7 @@ void rcu_barrier(void)
 		;
 }
 
-#ifndef CONFIG_KVFREE_RCU_BATCHED	/* else mm/slab_common.c has its own */
+#ifndef CONFIG_KVFREE_RCU_BATCHED	/* otherwise mm/slab_common.c has its own */
 void kvfree_call_rcu(struct rcu_head *head, void *object)
 {
 	HOST_STUB("custom");
@@ -81,10 +81,10 @@ void kvfree_rcu_barrier(void)
 }
 #endif
 
-/* --- readers that may sleep -------------------------------------------- */
+/* --- nesting of readers, and SRCU -------------------------------------- */
 
 #ifdef CONFIG_PREEMPT_RCU
-/* kernel/rcu/tree_plugin.h, where no grace period waits for a reader. */
+/* kernel/rcu/tree_plugin.h, for the case that no grace period waits for a reader. */
 void __rcu_read_lock(void)
 {
 	HOST_STUB("duplicated");

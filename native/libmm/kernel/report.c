@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* What a run says: lines of JSON, and what the kernel itself says beside them. */
+/* The report of a run: lines of JSON, which include messages of the kernel. */
 #include <linux/kernel.h>
 #include <linux/printk.h>
 #include <linux/stdarg.h>
 #include "hosted.h"
 #include "steps.h"
 
-#define MOST_ALARMS 25	/* reported; what follows the first ones follows from them */
+#define MOST_ALARMS 25	/* report no more: later ones are consequences of the first */
 
 unsigned long nr_alarms;
-bool goes_on_after_alarms;	/* each rule raises one then */
+bool goes_on_after_alarms;	/* each rule then raises at most one alarm */
 
 static char text[1024], line[1280];
 
-/* As a string of JSON. */
+/* Replace the characters that a JSON string cannot contain. */
 static void clean(char *at)
 {
 	for (; *at; at++)
@@ -40,7 +40,7 @@ void report(const char *format, ...)
 	host_report(line);
 }
 
-/* A rule is known by its words, and by the name of what it counts if they begin with one. */
+/* The format string identifies a rule, together with its first argument if that is a name. */
 static bool is_new_rule(const char *format, const char *name)
 {
 	static struct {
@@ -90,13 +90,13 @@ void give_up(const char *format, ...)
 	host_exit(LIBMM_CRASHED);
 }
 
-/* What the kernel finds wrong it says so: with a name behind it that is SLUB's. */
+/* Whether a message of the kernel reports a bug. SLUB's begin with "BUG " and a cache name. */
 static bool is_of_alarm(const char *words)
 {
 	static const char *const begins[] = { "BUG:", "BUG ", "UBSAN:", "pagealloc:" };
 	unsigned int i;
 
-	/* union swap_header ends with an array of one, which stands for the rest of its page. */
+	/* badpages[1] of union swap_header really extends to the end of the page. */
 	if (strstr(words, "array-index-out-of-bounds") && strstr(words, "swapfile.c"))
 		return false;
 	for (i = 0; i < ARRAY_SIZE(begins); i++)
@@ -105,7 +105,7 @@ static bool is_of_alarm(const char *words)
 	return false;
 }
 
-/* News are not told, nor what goes on with a line. */
+/* Messages of level KERN_NOTICE and below are dropped, and so are continuations. */
 int _printk(const char *format, ...)
 {
 	va_list arguments;

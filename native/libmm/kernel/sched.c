@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Tasks take turns in one thread, in the order in which they were woken. When
- * none can run, grace periods end; then time passes to the next timer.
+ * All tasks share one thread and run in the order in which they were woken. When
+ * none can run, grace periods end. After that, time advances to the next timer.
  */
 #include <linux/delay.h>
 #include <linux/freezer.h>
@@ -22,12 +22,12 @@
 
 static LIST_HEAD(all_contexts);
 static LIST_HEAD(run_queue);
-static struct context first;	/* that of init_task, which boots and reads the program */
-static struct context *ended;	/* its stack may be given back once another task runs */
+static struct context first;	/* context of init_task, which boots and runs the program */
+static struct context *ended;	/* a task whose stack is freed once another task runs */
 static u64 idle_limit = U64_MAX;	/* time does not pass beyond it */
-static bool is_picking;		/* the current task sleeps already, the next is not found yet */
+static bool is_picking;		/* the current task already sleeps; pick() looks for another */
 static unsigned int nr_since_switch;	/* calls of cond_resched() */
-static unsigned int nr_spinning;	/* tasks that call it until time has passed */
+static unsigned int nr_spinning;	/* tasks that busy-wait for time to pass */
 static bool is_idle;		/* nothing can run, and no timer is due before the limit */
 
 static struct context *current_context(void)
@@ -59,7 +59,7 @@ static noinline void switch_to_context(struct context *from, struct context *to)
 	nr_since_switch = 0;
 	if (from == to)
 		return;
-	/* A kernel thread borrows the address space of the process that it follows. */
+	/* A kernel thread keeps the address space of the previous task loaded (lazy TLB). */
 	if (to->task->mm)
 		load_address_space(to->task->mm, to->cpu);
 	if (from->cpu != to->cpu)
@@ -95,7 +95,7 @@ static u64 next_event(void)
 	return at;
 }
 
-/* Whether something can run now that could not before. */
+/* Advance time to the next event. Return: false if there is none before the limit. */
 static bool pass_to_next_event(void)
 {
 	u64 at = next_event();
@@ -115,10 +115,10 @@ static struct context *pick(void)
 
 	is_picking = true;
 	while (list_empty(&run_queue)) {
-		/* What is interrupted goes on if others wait for it. */
+		/* An interrupted step continues if the others wait for it. */
 		if (end_grace_period() || end_interrupt() || pass_to_next_event())
 			continue;
-		/* The first task is told, and goes on: see wait_for_others(). */
+		/* Wake the first task, which wait_for_others() tells that all are idle. */
 		is_idle = true;
 		WRITE_ONCE(init_task.__state, TASK_RUNNING);
 		enqueue(&first);
@@ -131,7 +131,7 @@ static struct context *pick(void)
 }
 
 #ifdef CONFIG_DEBUG_ATOMIC_SLEEP
-/* @offsets: Of preempt_count(), which the caller gives back itself before it sleeps. */
+/* @offsets: The preempt_count() that the caller itself drops before it sleeps. */
 void __might_resched(const char *file, int line, unsigned int offsets)
 {
 	const unsigned int count = preempt_count() & ~PREEMPT_NEED_RESCHED;
@@ -166,10 +166,10 @@ void schedule(void)
 
 unsigned long nr_rescheds;
 
-/* A task that waits without sleeping: time passes, and others run. */
+/* Detect a task that busy-waits with cond_resched(), and make it sleep for a while. */
 static void note_spin(void)
 {
-	/* It may wait for the step that is interrupted. */
+	/* The task may be waiting for the interrupted step. */
 	if (nr_since_switch >= FEW_SPINS && end_interrupt())
 		schedule();
 	if (++nr_since_switch < MOST_SPINS || system_state != SYSTEM_RUNNING)
@@ -189,14 +189,14 @@ int __cond_resched(void)
 }
 
 #ifdef CONFIG_PREEMPTION
-/* A lock was released, and another task is to run. */
+/* Called on unlocking if another task should run. */
 asmlinkage __visible void preempt_schedule(void)
 {
 	HOST_STUB("custom");
 	may_interrupt();
 }
 
-/* arch/x86/entry/thunk.S: the caller keeps all its registers. */
+/* arch/x86/entry/thunk.S: the thunk preserves all registers of the caller. */
 asm(".pushsection .text\n"
 	".globl preempt_schedule_thunk\n"
 	"preempt_schedule_thunk:\n"
@@ -210,14 +210,14 @@ asm(".pushsection .text\n"
 #endif
 
 #if defined(CONFIG_PREEMPT_DYNAMIC) && defined(CONFIG_HAVE_PREEMPT_DYNAMIC_CALL)
-/* As boot has them where it is told nothing: preempt=voluntary. kernel/sched/core.c */
+/* kernel/sched/core.c: the default is preempt=voluntary. */
 DEFINE_STATIC_CALL(cond_resched, __cond_resched);
 DEFINE_STATIC_CALL(might_resched, __cond_resched);
 #endif
 
 /*
- * kcompactd calls it until counters are right again, and sleeps neither there
- * nor, where the tick preempts tasks, in cond_resched().
+ * kcompactd calls reclaim_throttle() until the counters are exact. It sleeps
+ * neither there nor, if the tick preempts tasks, in cond_resched().
  */
 void __wrap_reclaim_throttle(pg_data_t *node, enum vmscan_throttle_state reason)
 {
@@ -346,7 +346,7 @@ int default_wake_function(wait_queue_entry_t *entry, unsigned int mode, int flag
 	return try_to_wake_up(entry->private, mode, flags);
 }
 
-/* Who is added is woken at once: nothing runs before the caller gives the CPU away. */
+/* Wake the task immediately: it cannot run before the caller calls schedule(). */
 void wake_q_add(struct wake_q_head *head, struct task_struct *task)
 {
 	HOST_STUB("custom");
@@ -385,7 +385,7 @@ struct context *new_task(int (*run)(void *arg), void *arg, const char *name, uns
 	task->active_mm = NULL;
 	task->flags = flags;
 	task->vfork_done = NULL;
-	task->mempolicy = NULL;	/* that of boot ends with boot */
+	task->mempolicy = NULL;	/* do not inherit the policy of boot */
 	refcount_set(&task->usage, 2);
 	spin_lock_init(&task->alloc_lock);
 	raw_spin_lock_init(&task->pi_lock);
@@ -403,7 +403,7 @@ struct context *new_task(int (*run)(void *arg), void *arg, const char *name, uns
 	return context;
 }
 
-/* Its memory stays: others may still point to the task. */
+/* The task_struct is not freed, since others may still point to it. */
 void free_task_context(struct context *context)
 {
 	list_del_init(&context->all);
@@ -417,7 +417,7 @@ void start_scheduler(void)
 	list_add_tail(&first.all, &all_contexts);
 }
 
-/* --- what the first task waits for ------------------------------------- */
+/* --- waiting of the first task ----------------------------------------- */
 
 bool wait_for_others(unsigned long most_ticks)
 {
@@ -431,7 +431,7 @@ bool wait_for_others(unsigned long most_ticks)
 
 void settle(void)
 {
-	/* Else time does not pass, so this ends when nothing can run. */
+	/* Time passes only if tasks busy-wait. The loop ends when nothing can run. */
 	while (wait_for_others(nr_spinning ? 2 * SPIN_TICKS : 0) || nr_spinning)
 		;
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * What users see: for each page of each process, and of each file, the word
- * that must be at its beginning and its end. Source: mmap(2), madvise(2),
- * fork(2) and mremap(2), and no code of the kernel.
+ * Shadow state: for each page of each process and file, the word that user space
+ * must find at its beginning and end. It follows mmap(2), madvise(2), fork(2) and
+ * mremap(2), and uses no code of the kernel.
  */
 #include <linux/hugetlb.h>
 #include <linux/ksm.h>
@@ -23,7 +23,7 @@ static struct user_page *page_of(struct process *process, unsigned long page)
 	return &process->pages[page];
 }
 
-/* Where the value is that a page must hold; NULL: it is behind the end of its file. */
+/* The expected value of a page, or NULL if it is beyond the end of its file. */
 static u64 *value_of(struct user_page *page)
 {
 	static u64 zero;
@@ -37,7 +37,7 @@ static u64 *value_of(struct user_page *page)
 	return page->index < file->nr_pages ? &file->values[page->index] : NULL;
 }
 
-/* --- what calls change ------------------------------------------------- */
+/* --- changes by system calls ------------------------------------------- */
 
 void see_mapping(struct process *process, unsigned long page, unsigned long nr,
 		 struct user_page first)
@@ -66,11 +66,11 @@ void see_move(struct process *process, unsigned long from, unsigned long to, uns
 {
 	unsigned long i;
 
-	/* Where nothing was mapped, nothing moves, and what is there stays. */
+	/* Holes do not move: the target keeps its mapping there. */
 	for (i = 0; i < nr; i++)
 		if (page_of(process, from + i)->kind != NO_MEMORY)
 			*page_of(process, to + i) = *page_of(process, from + i);
-	/* Without UFFD_FEATURE_EVENT_REMAP. */
+	/* Without UFFD_FEATURE_EVENT_REMAP a move ends the registration. */
 	end_uffd_wp(process, to, nr);
 	if (!leaves_mapping) {
 		see_unmapping(process, from, nr);
@@ -90,7 +90,7 @@ void see_discard(struct process *process, unsigned long first, unsigned long nr,
 		if (page->kind != SHARED_FILE)
 			page->is_uffd_wp = false;
 		if (page->kind != ANONYMOUS && !(page->kind == PRIVATE_FILE && page->is_own)) {
-			/* Poison is an entry, and goes whatever the file holds. */
+			/* Poison is a marker in the page table, so it goes with the entry. */
 			page->may_be_gone |= page->is_poisoned;
 			if (is_sure && page->is_poisoned) {
 				page->is_poisoned = false;
@@ -118,14 +118,14 @@ void see_fork(struct process *parent, struct process *child)
 			continue;
 		memcpy(page_of(child, page), page_of(parent, page),
 		       vma_pages(vma) * sizeof(struct user_page));
-		/* Without UFFD_FEATURE_EVENT_FORK. */
+		/* Without UFFD_FEATURE_EVENT_FORK the child is not registered. */
 		end_uffd_wp(child, page, vma_pages(vma));
 		for (i = 0; i < vma_pages(vma); i++) {
 			struct user_page *its = page_of(child, page + i);
 
 			if (vma->vm_flags & VM_WIPEONFORK)
 				forget_page(its);
-			/* Entries of shared memory are not copied, and poison is one. */
+			/* fork() may skip entries of shared memory, poison markers included. */
 			its->may_be_gone |= its->is_poisoned && vma->vm_flags & VM_SHARED;
 		}
 	}
@@ -141,7 +141,7 @@ void see_truncation(unsigned int number, unsigned long nr_pages)
 		file->values[i] = 0;
 	end_uffd_wp_of_file(number, nr_pages, MOST_USER_PAGES);
 	file->nr_pages = nr_pages;
-	/* Copies of pages that are cut off go with them. */
+	/* Truncation also drops private copies of the pages that it cuts off. */
 	for (other = 0; other < MOST_PROCESSES; other++)
 		for (i = 0; process_of(other) && i < MOST_USER_PAGES; i++) {
 			struct user_page *page = page_of(process_of(other), i);
@@ -200,11 +200,11 @@ void see_what_is_mapped(struct process *process, unsigned long page, unsigned lo
 	}
 }
 
-/* --- what accesses find ------------------------------------------------ */
+/* --- accesses ---------------------------------------------------------- */
 
 /*
- * Whether a private page follows its file until it is written is not specified:
- * mlock(), populating and pins copy it before. Whether it is such a copy.
+ * It is unspecified whether a private page follows its file until it is written:
+ * mlock(), populating and pins copy it earlier. Return: whether this is such a copy.
  */
 static bool is_early_copy(struct user_page *page, struct mm_struct *mm, unsigned long address,
 			  u64 value)
@@ -214,7 +214,7 @@ static bool is_early_copy(struct user_page *page, struct mm_struct *mm, unsigned
 
 	if (page->kind != PRIVATE_FILE || page->is_own || !(entry & _PAGE_PRESENT))
 		return false;
-	/* KSM may have put a page of zeros in its place. */
+	/* KSM may have replaced the copy by the zero page. */
 	if (!is_ksm_zero_pte(__pte(entry)) &&
 	    !(is_ram(pfn) && folio_test_anon(page_folio(pfn_to_page(pfn)))))
 		return false;
@@ -223,13 +223,13 @@ static bool is_early_copy(struct user_page *page, struct mm_struct *mm, unsigned
 	return true;
 }
 
-/* A huge page at the end of a file has zeros behind it, which an entry maps with the rest. */
+/* The last huge page of a file may extend beyond its end. A PMD maps the zeros there, too. */
 static bool is_behind_huge_end(struct user_page *page)
 {
 	return page->kind && !value_of(page) && file_of(page->file)->may_be_huge;
 }
 
-/* Some page is broken, or is to be taken for one: what a file had there may be lost. */
+/* Some page is hwpoisoned or unreadable, so the data of a file may be lost. */
 static bool has_broken_pages;
 
 void see_broken_page(void)
@@ -288,23 +288,23 @@ static int signal_expected(struct user_page *page, int protection)
 #define FEW_FREE_SHARE 64	/* of all frames: fewer, and an access may get no page */
 
 /*
- * Whether an access may fault again and again. Memory may be short. Or one large folio is more
- * than may be dirty: the writer is throttled until the flusher has cleaned the folio, and faults
- * anew on the entry that the flusher has protected.
+ * Whether an access may fault for ever. Memory may be short, or one large folio may exceed the
+ * dirty limit. The writer is then throttled until the flusher has cleaned the folio, and faults
+ * again on the entry that the flusher has write-protected.
  */
 bool may_fault_for_ever(void)
 {
 	unsigned long background, dirty;
 
 	global_dirty_limits(&background, &dirty);
-	return fails_for_ever() ||	/* folios of some files have a least order */
+	return fails_for_ever() ||	/* the folios of some files have a minimum order */
 	       (background + dirty) / 2 < HPAGE_PMD_NR ||	/* dirty_freerun_ceiling() */
 	       global_zone_page_state(NR_FREE_PAGES) < computer.nr_frames / FEW_FREE_SHARE;
 }
 
 /*
- * Where the process has asked to be told of pages that are missing, or of writes, it is by
- * a signal, as where no huge page is left, or a page is broken.
+ * Whether an access may raise a signal: because userfaultfd reports missing pages or writes
+ * that way (UFFD_FEATURE_SIGBUS), hugetlb pages are exhausted, or a page is hwpoisoned.
  */
 static bool may_lack_page(struct process *process, unsigned long number)
 {
@@ -316,9 +316,9 @@ static bool may_lack_page(struct process *process, unsigned long number)
 }
 
 /*
- * What the memory of a device has in the place of a page; NULL: it has none. A
- * page of several mappings may not come back: rmap does not find those that moved
- * since KSM has merged it.
+ * Contents of a page in device private memory, or NULL if it is not there. A page
+ * with several mappings may fail to migrate back: rmap does not find mappings that
+ * moved after KSM had merged the page.
  */
 static const u64 *private_at(struct process *process, unsigned long number)
 {
@@ -331,7 +331,7 @@ static const u64 *private_at(struct process *process, unsigned long number)
 	return softleaf_is_device_private(leaf) ? private_words(softleaf_to_pfn(leaf)) : NULL;
 }
 
-/* What an access got that it should not have got. */
+/* Compare the signal of an access with the expected one. Return: whether it may go on. */
 static bool may_go_on(struct process *process, unsigned long number, const char *what, int is,
 		      int expected)
 {
@@ -386,7 +386,7 @@ bool store_page(struct process *process, unsigned long number, u64 value)
 	unsigned long address = address_of_page(number), word = value;
 	int expected = signal_expected(page, PROT_WRITE), is;
 
-	/* What becomes of the word is not specified, and without an entry it is a fault. */
+	/* With an entry, the fate of the word is unspecified. Without one, the store faults. */
 	if (is_behind_huge_end(page) &&
 	    translate(mm_of(process), address).entry & _PAGE_PRESENT)
 		return false;
@@ -405,7 +405,7 @@ bool store_page(struct process *process, unsigned long number, u64 value)
 	return true;
 }
 
-/* --- what is mapped ---------------------------------------------------- */
+/* --- mapped pages ------------------------------------------------------ */
 
 void check_words(struct process *process, unsigned long address, const u64 *words)
 {
@@ -433,7 +433,7 @@ static void check_page(struct process *process, unsigned long number)
 	}
 	folio = page_folio(pfn_to_page((entry & PTE_PFN_MASK) >> PAGE_SHIFT));
 	words = __va(entry & PTE_PFN_MASK);
-	/* Unless it is written again, MADV_FREE lets reclaim drop it. Zeros would come back. */
+	/* Reclaim may drop a clean lazyfree page, which then reads as zeros. */
 	if (folio_test_anon(folio) && !folio_test_swapbacked(folio) && !folio_test_dirty(folio) &&
 	    !folio_test_hugetlb(folio) &&
 	    !census.is_dirty[frame_of(&folio->page) + folio_page_idx(folio, virt_to_page(words))] &&
@@ -458,7 +458,7 @@ void look_at_pages(struct process *process,
 		for (; page < end && end <= MOST_USER_PAGES; page++)
 			if (is_vm_hugetlb_page(vma) && !userfaultfd_wp(vma) &&
 			    !translate(vma->vm_mm, address_of_page(page)).at)
-				page |= HPAGE_PMD_NR - 1;	/* none of it is there */
+				page |= HPAGE_PMD_NR - 1;	/* no part of it is mapped */
 			else
 				look(process, vma, page);
 	}

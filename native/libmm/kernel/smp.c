@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* CPUs: one runs at a time, and a call to another is made by going there. */
+/* CPUs. One runs at a time. A cross call moves the current task to the other CPU and back. */
 #include <linux/cacheinfo.h>
 #include <linux/cpu.h>
 #include <linux/cpuhotplug.h>
@@ -29,7 +29,7 @@ cpumask_var_t node_to_cpumask_map[MAX_NUMNODES] = {
 cpumask_var_t node_to_cpumask_map[MAX_NUMNODES];
 #endif
 
-/* As in kernel/softirq.c; no handler is pending. */
+/* As in kernel/softirq.c, but no softirq is ever pending. */
 void __local_bh_enable_ip(unsigned long ip, unsigned int count)
 {
 	HOST_STUB("duplicated");
@@ -77,7 +77,7 @@ void on_each_cpu_cond_mask(smp_cond_func_t wanted, smp_call_func_t function, voi
 			smp_call_function_single(cpu, function, info, wait);
 }
 
-/* --- what is started with each CPU: all are there from the beginning --- */
+/* --- CPU hotplug states: all CPUs are online from the beginning -------- */
 
 static int (*starts[CPUHP_ONLINE + 1])(unsigned int cpu, struct hlist_node *node);
 
@@ -88,14 +88,14 @@ int __cpuhp_setup_state(enum cpuhp_state state, const char *name, bool invoke,
 
 	HOST_STUB("custom");
 	if (multi) {
-		/* One function for each instance of something, with another argument. */
+		/* A multi-instance callback is called later, once for each instance. */
 		starts[state] = (void *)start;
 		return 0;
 	}
 	for_each_online_cpu(cpu)
 		if (invoke && start && !error)
 			error = start(cpu);
-	/* Only who lets it be chosen is told which one it is. */
+	/* Only a caller that asks for a dynamic state gets its number. */
 	return error ?: state == CPUHP_AP_ONLINE_DYN || state == CPUHP_BP_PREPARE_DYN ? state : 0;
 }
 

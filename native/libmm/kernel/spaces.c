@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * What a user can find out about address spaces. A program of system calls
- * says the same of the running kernel: lab/ream/program/reproducer_show.h.
+ * Report what user space can see of address spaces. On a running kernel the
+ * reproducer reports the same: lab/ream/program/reproducer_show.h.
  */
 #include <linux/mm.h>
 #include <linux/percpu_counter.h>
 #include "hosted.h"
 #include "steps.h"
 
-/* As fs/proc/task_mmu.c calls them. */
+/* The names of VmFlags in fs/proc/task_mmu.c. */
 static const struct {
 	vm_flags_t flag;
 	const char *word;
@@ -68,7 +68,7 @@ long step_spaces(void)
 	return 0;
 }
 
-/* A number of the words at the beginning and the end of each page that can be read. */
+/* Digest of the first and the last word of each page that can be read. */
 long step_contents(long number)
 {
 	struct process *process = current_process();

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* The program that runs: its steps, its processes, its files, and what users see of them. */
+/* The program of a run: its steps, processes and files, and what user space must see. */
 #ifndef REAM_STEPS_H
 #define REAM_STEPS_H
 
 #include "hosted.h"
 
 #define MOST_PROCESSES 16
-#define MOST_FILES 64		/* those of the program, and behind them memory shared by fork */
+#define MOST_FILES 64		/* the program's files, then anonymous shared memory */
 #define MOST_USER_PAGES (1UL << 20)	/* of a process, from LIBMM_USER_ADDRESS on */
 #define MOST_FILE_PAGES (1UL << 19)
 #define MOST_ARGUMENTS 8
@@ -15,10 +15,10 @@
 
 /**
  * struct step - one kind of step
- * @name: As in a program's lines.
- * @arguments: Their names, as steps.def has them.
- * @nr_arguments: How many.
- * @run: Does it, with these; a system call's result, or what it says itself.
+ * @name: Its name in the lines of a program.
+ * @arguments: Names of its arguments, from steps.def.
+ * @nr_arguments: Number of arguments.
+ * @run: Performs the step. Returns the result of a system call, or one of its own.
  */
 struct step {
 	const char *name;
@@ -27,16 +27,16 @@ struct step {
 	long (*run)(long a, long b, long c, long d, long e, long f, long g, long h);
 };
 
-/* The line of the step under way, as the text of the program counts them. */
+/* Line number of the current step, in the text of the program. */
 unsigned int line_under_way(void);
 
-/* An argument that is a word of the program's text, which ends at a space; NULL: it is none. */
+/* The word of the program's text that an argument points to, or NULL. It ends at a space. */
 const char *text_of_word(long argument);
 
-/* Bad input: a line of the program, and why it cannot be run. */
+/* End the run because of bad input: a line of the program, and why it is refused. */
 void __noreturn refuse(const char *text, const char *why);
 
-/* Read the first lines, which say what there is. Before the kernel boots. */
+/* Read the declarations of the machine. This happens before the kernel boots. */
 void read_declarations(const char *text);
 
 /* Run all steps. */
@@ -46,18 +46,18 @@ void run_program(const struct libmm_task *task);
 
 /**
  * struct process - a process of the program
- * @number: As the program has it.
- * @context: Its task; NULL: there is none now.
- * @pages: What it sees of each page: see shadow.c.
- * @step: What it does now; NULL: it waits for a step.
- * @arguments: Of that.
- * @result: Of its last step.
+ * @number: Its number in the program.
+ * @context: Its task. NULL if it does not exist at present.
+ * @pages: Expected state of each page; see shadow.c.
+ * @step: Its current step. NULL if it waits for one.
+ * @arguments: Arguments of @step.
+ * @result: Result of its last step.
  * @is_killed: A signal has ended it.
- * @uffd: Its userfaultfd; negative: none yet.
- * @has_events: Which is told of changes of the address space, and read by serve_event().
- * @protects_present: Which protects only pages that are there.
- * @device: That uses its memory.
- * @was_wiped: Some VMAs were its parent's, whose pages it did not get: VM_WIPEONFORK.
+ * @uffd: Its userfaultfd. Negative if it has none yet.
+ * @has_events: The userfaultfd gets events of the address space; serve_event() reads them.
+ * @protects_present: The userfaultfd protects only pages that are present.
+ * @device: A device that uses its address space.
+ * @was_wiped: It has VMAs whose pages fork did not copy because of VM_WIPEONFORK.
  */
 struct process {
 	int number;
@@ -73,57 +73,57 @@ struct process {
 	bool was_wiped;
 };
 
-/* Process @number, which exists; NULL: it does not. */
+/* The process with this number, or NULL if it does not exist. */
 struct process *process_of(long number);
 
-/* That of which the current task is. */
+/* The process of the current task, or NULL. */
 struct process *current_process(void);
 
 struct mm_struct *mm_of(const struct process *process);
 
-/* Whether the numbers of zero pages that KSM made may be wrong: since a fork in part. */
+/* Whether ksm_zero_pages may be wrong, because a fork did not copy all VMAs. */
 bool may_ksm_zero_pages_vary(void);
 
-/* Begin with process 0, and end all that are left. */
+/* Start process 0, and end all remaining processes. */
 void start_processes(void);
-/* Starts one more when all have ended; false if there is no memory for it. */
+/* Start process 0 again when all have ended. Return: false if memory is short. */
 bool begin_again(void);
 void end_processes(void);
 
-/* One more process, which a program does not name; NULL: there is no memory for it. */
+/* Start a helper process, which programs cannot name. Return: NULL if memory is short. */
 struct process *begin_helper(void);
 void end_helper(void);
 
-/* Have it do something; its result. */
+/* Run a step in a helper process. Return: the result of the step. */
 long run_in_helper(const struct step *step, long a, long b);
 
-/* Whether it was done; a process may wait for another one's step instead. */
+/* Run a step in a process. Return: whether it is done, and does not wait for another step. */
 bool run_in_process(struct process *process, const struct step *step, const long *arguments);
 
 /* --- interrupt.c ------------------------------------------------------- */
 
-/* Whether the step that begins now is to be interrupted. */
+/* Called before each step. Return: whether this step is to be interrupted. */
 bool begin_interrupting(void);
-void end_interrupting(void);	/* it is done, or interrupted */
+void end_interrupting(void);	/* the step is done, or was interrupted */
 
-/* A place where the kernel may let other tasks run. */
+/* Called where the kernel may let other tasks run. */
 void may_interrupt(void);
 
-/* That whose step is interrupted; NULL: none is. It goes on; whether there was one. */
+/* The process whose step is interrupted, or NULL. end_interrupt() lets it continue. */
 struct process *interrupted_process(void);
-bool end_interrupt(void);
-void finish_interrupted(void);	/* and waits until its step is done */
+bool end_interrupt(void);	/* returns whether there was one */
+void finish_interrupted(void);	/* also waits until its step is done */
 
 /* --- files.c ----------------------------------------------------------- */
 
 /**
- * struct user_file - a file, and what it holds
- * @file: The kernel's; NULL: none. Memory that forks share has none here.
- * @fd: Its number in the one table of all processes.
- * @values: By page, what is at its beginning and end.
- * @nr_pages: Its size.
- * @at_once: So many pages are read or written by one call.
- * @may_be_huge: Entries may map whole huge pages, and what they have behind its end.
+ * struct user_file - a file and its expected contents
+ * @file: The kernel's file. NULL for anonymous shared memory, which has none here.
+ * @fd: Its descriptor. All processes share one table.
+ * @values: For each page, the word expected at its beginning and its end.
+ * @nr_pages: Its size in pages.
+ * @at_once: Number of pages that one call reads or writes.
+ * @may_be_huge: PMDs may map its huge pages, also beyond the end of the file.
  */
 struct user_file {
 	struct file *file;
@@ -135,30 +135,30 @@ struct user_file {
 };
 
 struct user_file *file_of(long number);	/* NULL: there is none */
-bool is_zero_device(long number);	/* of a file that exists */
-int new_shared_memory(unsigned long nr_pages);	/* its number; negative: too many */
+bool is_zero_device(long number);	/* the file must exist */
+int new_shared_memory(unsigned long nr_pages);	/* returns its number, or an error */
 void close_files(void);
 bool is_in_swap_with_others(struct address_space *mapping, unsigned long index,
 			    unsigned long first, unsigned long end);
 
-/* --- shadow.c: what users see ------------------------------------------ */
+/* --- shadow.c: what user space must see -------------------------------- */
 
 enum page_kind { NO_MEMORY, ANONYMOUS, PRIVATE_FILE, SHARED_FILE };
 
 /**
- * struct user_page - what a process may expect at a page
- * @value: Of its own copy.
- * @index: In its file.
- * @kind: What it is.
- * @file: Whose page it is, if it is a file's.
+ * struct user_page - the expected state of a page of a process
+ * @value: Word in the process's own copy.
+ * @index: Page index in the file.
+ * @kind: Kind of the mapping.
+ * @file: Number of the mapped file, if any.
  * @protection: PROT_READ and so on.
- * @is_own: It was written, and is not the file's any more.
- * @may_be_gone: It may hold what it would if it had never been written.
- * @is_poisoned: An access is an error until it is discarded.
- * @is_droppable: The kernel may forget it at any time.
- * @is_followed: Whether it is written is noted by its entry, or by its VMA.
- * @is_written: It was, since clear_refs was, so it must be soft-dirty.
- * @is_uffd_wp: userfaultfd protects it, and must notice a write: see protected.c.
+ * @is_own: A private page that was written and no longer follows its file.
+ * @may_be_gone: The page may also hold what it would hold had it never been written.
+ * @is_poisoned: Accesses fail until the page is discarded.
+ * @is_droppable: The kernel may drop the page at any time (MAP_DROPPABLE).
+ * @is_followed: Writes set the soft-dirty bit of its entry, or its VMA is soft-dirty.
+ * @is_written: It was written since clear_refs, so it must be soft-dirty.
+ * @is_uffd_wp: userfaultfd write-protects it and must notice a write; see protected.c.
  */
 struct user_page {
 	u64 value;
@@ -176,7 +176,7 @@ struct user_page {
 	u8 may_be_guarded : 1;
 };
 
-/* A page that was never written, of the same mapping. */
+/* Reset a page to one of the same mapping that was never written. */
 static inline void forget_page(struct user_page *page)
 {
 	page->value = 0;
@@ -193,7 +193,7 @@ static inline void forget_page(struct user_page *page)
 #define FOLLOWS_NEW_PAGES false		/* a VMA may lose VM_SOFTDIRTY when it is merged */
 #endif
 
-/* Its VMA is soft-dirty as a whole, so writes need not be noted by its entry. */
+/* The VMA is soft-dirty as a whole, so a write need not set the bit of the entry. */
 static inline void see_soft_dirty_mapping(struct user_page *page)
 {
 	if (FOLLOWS_NEW_PAGES)
@@ -202,7 +202,7 @@ static inline void see_soft_dirty_mapping(struct user_page *page)
 	page->is_written = false;
 }
 
-/* Have each page of a process looked at that lies in a VMA. */
+/* Call @look for each page of a process that lies in a VMA. */
 void look_at_pages(struct process *process,
 		   void (*look)(struct process *process, struct vm_area_struct *vma,
 				unsigned long page));
@@ -218,39 +218,39 @@ void see_fork(struct process *parent, struct process *child);
 void see_truncation(unsigned int file, unsigned long nr_pages);
 void see_end(struct process *process);
 
-/* A mapping is so large that others may have the same table of huge pages. */
+/* Some mapping is large enough for hugetlb to share its PMD tables. */
 extern bool tables_may_be_shared;
 
-/* A mapping was refused, or a move failed in part: Committed_AS is what it is from then on. */
+/* A call failed half way, so Committed_AS may be off. The next check takes it as it is. */
 extern bool promises_may_be_lost;
 
-/* From now on an access may get a signal, and a file another word than was written. */
+/* A page becomes hwpoisoned: accesses may raise SIGBUS and files may lose data. */
 void see_broken_page(void);
-bool may_fault_for_ever(void);	/* since memory is short, or too much of it is dirty */
+bool may_fault_for_ever(void);	/* because memory is short, or too much of it is dirty */
 
-/* A page was given a value without a store. */
+/* A page got a value by other means than a store. */
 void see_value(struct process *process, unsigned long page, u64 value);
 
-/* What the step under way writes into its @i-th page. */
+/* The value that the current step writes into its @i-th page. */
 static inline u64 value_of_step(long i)
 {
 	return (u64)line_under_way() << 32 | (i + 1);
 }
 
-/* A call failed half way: believe what is mapped, and how. */
+/* A call failed half way: take over the actual mappings and their protection. */
 void see_what_is_mapped(struct process *process, unsigned long page, unsigned long nr);
 
-/* Load from or store into a page as the process does; whether it may go on. */
+/* Load from or store into a page as the process does. Return: whether it may go on. */
 bool load_page(struct process *process, unsigned long page);
 bool store_page(struct process *process, unsigned long page, u64 value);
 
-/* What a process reads at an address if this is its page. */
+/* Check the words that a process would read if this is its page. */
 void check_words(struct process *process, unsigned long address, const u64 *words);
 
-/* By translations that CPUs still have when its step is done, while another one is not. */
+/* Check cached translations of a process whose step is done, while another is interrupted. */
 void check_tlb_of(struct process *process);
 
-/* Whatever is mapped now, without a fault, must hold what was written. */
+/* Check that all pages that are mapped, without faulting, hold what was written. */
 void check_contents(void);
 
 /* --- protected.c: what userfaultfd write-protects ---------------------- */
@@ -262,7 +262,7 @@ void end_uffd_wp_by_populating(struct process *process, unsigned long page, unsi
 void end_uffd_wp_by_removal(struct process *process, unsigned long page, unsigned long nr);
 void end_uffd_wp_of_file(unsigned int file, unsigned long index, unsigned long nr);
 
-/* A page that is still to be protected must be. */
+/* Check that a page which must still be write-protected is. */
 void check_uffd_wp(struct process *process, unsigned long page);
 
 static inline unsigned long address_of_page(unsigned long page)
@@ -270,20 +270,20 @@ static inline unsigned long address_of_page(unsigned long page)
 	return LIBMM_USER_ADDRESS + (page << PAGE_SHIFT);
 }
 
-/* --- steps_place.c, steps_uffd.c: what else keeps pages ---------------- */
+/* --- steps_place.c, steps_uffd.c: pins, migrations and userfaultfd ----- */
 
 unsigned int nr_most_pins(void);
-/* NULL: that pin is free. And how many references it has, and whether they are only these. */
+/* The page of a pin, or NULL. Also its references, and whether they come from FOLL_GET. */
 struct page *pinned_page(unsigned int number, long *references, bool *is_get);
 
-/* Let go of what `migrating` holds; whether it held anything. */
+/* Finish the migrations that `migrating` began. Return: whether there were any. */
 bool end_migrations(void);
-void end_migrations_later(void);	/* once the next step waits for them */
+void end_migrations_later(void);	/* after a second, if the next step waits for them */
 void release_pins(void);
-bool serve_event(struct process *process);	/* whether there was one */
+bool serve_event(struct process *process);	/* returns whether there was one */
 void close_uffd(struct process *process);
 
-/* From now on a folio may be what a larger one was split to: lists.c. */
+/* From now on a large folio may come from a split of a larger one: lists.c. */
 void see_split_to_large(void);
 
 /* --- calls ------------------------------------------------------------- */

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * Functions of mm that drivers call for pages of a process, and system calls
- * after which memory holds what it held: calls.def has them.
+ * that do not change the contents of memory. calls.def lists them.
  */
 #include <linux/anon_inodes.h>
 #include <linux/file.h>
@@ -43,7 +43,7 @@ SYSTEM_CALL(set_mempolicy_home_node);
 #define BREAK_ADDRESS (LIBMM_USER_ADDRESS + (64UL << 30))
 #define TEXT(word) ((long)(word))
 
-/* --- pages of the process' --------------------------------------------- */
+/* --- pages of the process ---------------------------------------------- */
 
 static void see_write(long start, long bytes)
 {
@@ -51,7 +51,7 @@ static void see_write(long start, long bytes)
 			     bytes >> PAGE_SHIFT);
 }
 
-/* References to pages, by each function that takes them, and given back. */
+/* Take references to pages by each GUP function, and release them. */
 long call_get_pages(long start, long bytes, long how, long writes)
 {
 	unsigned int flags = writes ? FOLL_WRITE : 0;
@@ -83,7 +83,7 @@ long call_get_pages(long start, long bytes, long how, long writes)
 	return done;
 }
 
-/* As a debugger reads and writes: what it writes was there. */
+/* Read and write as a debugger does. It writes the data that it has read. */
 long call_access(long start, long bytes, long writes, long unused)
 {
 	static char some[2 * PAGE_SIZE];
@@ -96,7 +96,7 @@ long call_access(long start, long bytes, long writes, long unused)
 	       access_remote_vm(current->mm, start + 8, some, nr, FOLL_WRITE) : nr;
 }
 
-/* So many bytes from @start on may be written. */
+/* How many bytes from @start on are writable. */
 static long writable_bytes(unsigned long start, unsigned long bytes)
 {
 	unsigned long at = start;
@@ -111,7 +111,7 @@ static long writable_bytes(unsigned long start, unsigned long bytes)
 	return min(at - start, bytes);
 }
 
-/* mm/gup.c: the second returns how many bytes it has not faulted in, as copy_to_user() does. */
+/* fault_in_safe_writeable() returns the bytes not faulted in, as copy_to_user() does. */
 long call_fixup_fault(long start, long bytes, long writes, long unused)
 {
 	bool unlocked = false;
@@ -129,7 +129,7 @@ long call_fixup_fault(long start, long bytes, long writes, long unused)
 	return error ?: left;
 }
 
-/* A device has pages for itself until the process touches them. */
+/* A device gets exclusive access to pages until the process touches them. */
 long call_exclusive(long start, long bytes, long unused, long unused2)
 {
 	long first = (start - LIBMM_USER_ADDRESS) >> PAGE_SHIFT, nr = bytes >> PAGE_SHIFT;
@@ -150,7 +150,7 @@ long call_exclusive(long start, long bytes, long unused, long unused2)
 		folio_put(folio);
 		done++;
 	}
-	/* With a page all of its folio is a device's. */
+	/* The whole folio of such a page becomes device-exclusive, so touch all of it. */
 	for (i = ALIGN_DOWN(first, HPAGE_PMD_NR); i < ALIGN(first + nr, HPAGE_PMD_NR); i++) {
 		unsigned long entry = translate(current->mm, address_of_page(i)).entry;
 
@@ -160,7 +160,7 @@ long call_exclusive(long start, long bytes, long unused, long unused2)
 	return done;
 }
 
-/* On which nodes they are. */
+/* Query the node of each page. */
 long call_pages_status(long start, long bytes, long unused, long unused2)
 {
 	static int status[MOST_PAGES];
@@ -183,7 +183,7 @@ long call_lock_all(long start, long bytes, long unused, long unused2)
 	return error;
 }
 
-/* Nothing is there, nor so near that a stack might need it. */
+/* Whether a range is unmapped, and clear of the guard gaps of stacks. */
 static bool is_free(unsigned long start, unsigned long bytes)
 {
 	struct vm_area_struct *before, *behind = find_vma_prev(current->mm, start, &before);
@@ -193,8 +193,8 @@ static bool is_free(unsigned long start, unsigned long bytes)
 }
 
 /*
- * Addresses that the kernel chooses, which are those of the hint if they are
- * free: mmap(2). The lowest is written.
+ * mmap() without MAP_FIXED: the kernel uses the hint if that range is free
+ * (mmap(2)). The lowest page is written.
  */
 long call_mmap_anywhere(long start, long bytes, long flags, long nr)
 {
@@ -208,7 +208,7 @@ long call_mmap_anywhere(long start, long bytes, long flags, long nr)
 	if (has_room && at != start)
 		wrong("mmap() returned %#lx, and the hint %#lx was free", at, start);
 	access_word(at, true, &word);
-	/* A stack grows to what is below it. */
+	/* An access below a stack makes it grow. */
 	if (flags & MAP_GROWSDOWN && !access_word(at - PAGE_SIZE, true, &word)) {
 		at -= PAGE_SIZE;
 		size += PAGE_SIZE;
@@ -216,7 +216,7 @@ long call_mmap_anywhere(long start, long bytes, long flags, long nr)
 	return call(__x64_sys_munmap, at, size, 0, 0, 0, 0);
 }
 
-/* The lowest addresses there are, of which a page goes elsewhere. */
+/* Map the lowest addresses, and move one page of them with mremap(). */
 long call_map_low(long start, long bytes, long page, long nr)
 {
 	unsigned long size = clamp(nr, 1L, 64L) << PAGE_SHIFT, word = 1;
@@ -340,14 +340,14 @@ long call_home_node(long start, long bytes, long node, long unused)
 	return call(__x64_sys_set_mempolicy_home_node, start, bytes, node, 0, 0, 0);
 }
 
-/* Other pages of the same file: only of a shared mapping. */
+/* Map other pages of the same file. Only shared mappings can do this. */
 long call_remap_file_pages(long start, long bytes, long index, long unused)
 {
 	long first = (start - LIBMM_USER_ADDRESS) >> PAGE_SHIFT, i;
 	struct user_page *user = &current_process()->pages[first];
 	long error = call(__x64_sys_remap_file_pages, start, bytes, 0, index, 0, 0);
 
-	if (error)	/* which may have unmapped what was there */
+	if (error)	/* the failed call may have unmapped the range */
 		see_what_is_mapped(current_process(), first, bytes >> PAGE_SHIFT);
 	for (i = 0; !error && i < bytes >> PAGE_SHIFT; i++) {
 		user[i] = user[0];
@@ -368,7 +368,7 @@ long call_lseek(long start, long bytes, long number, long from)
 	return call(__x64_sys_lseek, file->fd, from << PAGE_SHIFT, SEEK_DATA, 0, 0, 0);
 }
 
-/* A file without a name, sealed, written and closed. */
+/* Create a memfd, resize it, seal it, and close it. */
 long call_memfd(long start, long bytes, long flags, long seals)
 {
 	long fd = call(__x64_sys_memfd_create, TEXT("of a step"), flags, 0, 0, 0, 0), error;
@@ -402,7 +402,7 @@ long call_memfd_secret(long start, long bytes, long nr, long unused)
 	return at < 0 ? at : 0;
 }
 
-/* A file system of its own, with each kind of file. */
+/* Mount a tmpfs of its own, and create each kind of file in it. */
 long call_tmpfs(long start, long bytes, long number, long unused)
 {
 	static const char *const options[] = {
@@ -410,7 +410,7 @@ long call_tmpfs(long start, long bytes, long number, long unused)
 		"mpol=interleave:0-1,nr_inodes=100",
 		"huge=always,mpol=bind=static:0", "nosuch=1",
 	};
-	char long_name[158] = { };	/* kept in a page of its own, and not in the inode */
+	char long_name[158] = { };	/* too long for the inode, so it gets a page */
 	const char *its = options[clamp(number, 0L, (long)ARRAY_SIZE(options) - 1)];
 	static char some[PAGE_SIZE];
 	const struct super_operations *operations;
@@ -458,7 +458,7 @@ long call_pin_file(long start, long bytes, long number, long nr)
 	nr = clamp(nr, 1L, MOST_PAGES);
 	if (!file || !file->file || !file->nr_pages)
 		return -EINVAL;
-#ifndef HAVE_RESERVED_FOR_PINS	/* a page that is not there would be one promised to others */
+#ifndef HAVE_RESERVED_FOR_PINS	/* a new page would be taken from others' reservations */
 	if (is_file_hugepages(file->file) &&
 	    vfs_fallocate(file->file, 0, 0,
 			  (loff_t)ALIGN(min(file->nr_pages, (unsigned long)nr), HPAGE_PMD_NR) <<

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Steps that the kernel takes by itself: reclaim, compaction, time, and memory of its own. */
+/* Steps that no process asks for: reclaim, compaction, time, and the kernel's own memory. */
 #include <linux/mm.h>
 #include <linux/sched.h>
 #include <linux/sched/mm.h>
@@ -15,14 +15,14 @@
 #include "steps.h"
 
 #define MOST_HOGGED (1UL << 24)
-#define NR_BLOCKS 8	/* of huge pages' size that are wanted where memory is compacted */
+#define NR_BLOCKS 8	/* huge pages that the step compact tries to allocate */
 
 long step_swapon(long nr_pages, long flags)
 {
 	return turn_swap_on(nr_pages, flags);
 }
 
-/* swapoff(8) is a process of its own, the first to be killed when memory is short. */
+/* swapoff(8) is a process of its own, which the OOM killer chooses first. */
 long step_swapoff(void)
 {
 	static const struct step step = { .name = "swapoff", .run = (void *)turn_swap_off };
@@ -30,7 +30,7 @@ long step_swapoff(void)
 	return run_in_helper(&step, 0, 0);
 }
 
-/* As a task that finds no memory does: 32 pages at a time. */
+/* Direct reclaim, 32 pages at a time. */
 long step_reclaim(long nr)
 {
 	unsigned int flags = memalloc_noreclaim_save();
@@ -74,12 +74,12 @@ long step_wait(long ms)
 	return 0;
 }
 
-/* --- memory that the kernel takes -------------------------------------- */
+/* --- memory that the kernel uses itself -------------------------------- */
 
 static struct page **hogged;
 static unsigned long nr_hogged;
 
-/* Like a balloon driver: pages are given back before the OOM killer runs. */
+/* OOM notifier: free some pages before the OOM killer runs, as balloon drivers do. */
 static int give_some_back(struct notifier_block *block, unsigned long unused, void *nr_freed)
 {
 	int i;
@@ -102,7 +102,7 @@ long step_hog(long nr_free, long every)
 		register_oom_notifier(&block);
 	}
 	while (nr_hogged < MOST_HOGGED && global_zone_page_state(NR_FREE_PAGES) > nr_free) {
-		/* What is given back at once may be all that there is, so that no block is free. */
+		/* With @every, use the reserves too: freeing every Nth page leaves no block. */
 		const gfp_t gfp = (GFP_HIGHUSER_MOVABLE & ~__GFP_DIRECT_RECLAIM) |
 				  __GFP_NORETRY | __GFP_NOWARN | (every ? __GFP_MEMALLOC : 0);
 		struct page *page = alloc_pages_noprof(gfp, 0);

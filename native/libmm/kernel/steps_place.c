@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Steps about nodes, and about pages that devices use. */
+/* Steps for NUMA placement, migrations in progress, and pins. */
 #include <linux/mempolicy.h>
 #include <linux/mm.h>
 #include <linux/mman.h>
@@ -14,7 +14,7 @@ SYSTEM_CALL(set_mempolicy);
 SYSTEM_CALL(migrate_pages);
 
 #define AT_ONCE 512
-#define NODE_BITS (MOST_NODES + 1)	/* the last bit is not looked at */
+#define NODE_BITS (MOST_NODES + 1)	/* the kernel ignores the last bit */
 #define MOST_PINS 64
 #define PIN_WRITES 1
 #define PIN_STAYS 2
@@ -65,7 +65,7 @@ long step_migrate_pages(long number, long from, long to)
 	return call(__x64_sys_migrate_pages, 0, NODE_BITS, (long)&from, (long)&to, 0, 0);
 }
 
-/* --- a migration that is under way ------------------------------------- */
+/* --- a migration in progress ------------------------------------------- */
 
 static struct folio *moving[MOST_MOVING];
 static unsigned int nr_moving;
@@ -80,7 +80,7 @@ long step_migrating(long number, long page, long nr)
 	for (i = 0; i < nr && nr_moving < MOST_MOVING; i++) {
 		if (get_user_pages_fast_only(address_of_page(page + i), 1, 0, &one) != 1)
 			continue;
-		/* A file's huge page is unmapped under locks of hugetlb alone. */
+		/* Unmapping a hugetlb file page would need hugetlb's own locks. */
 		if (is_zero_page(one) || is_huge_zero_folio(page_folio(one)) ||
 		    (PageHuge(one) && !PageAnon(one)) || !folio_trylock(page_folio(one))) {
 			put_page(one);
@@ -162,7 +162,7 @@ long step_pin(long number, long page, long nr, long flags)
 
 	if (page < 0 || nr <= 0 || page + nr > MOST_USER_PAGES)
 		return -EINVAL;
-	/* FOLL_LONGTERM is for pins alone. */
+	/* FOLL_LONGTERM requires FOLL_PIN. */
 	if (flags & PIN_STAYS && flags & PIN_GETS)
 		return -EINVAL;
 	for (done = 0; done < nr; done++) {
@@ -185,7 +185,7 @@ long step_pin(long number, long page, long nr, long flags)
 		}
 		pin->process = process;
 		pin->number = page + done;
-		/* It was written to, as far as the kernel knows. */
+		/* FOLL_WRITE has made a private copy, as a write would. */
 		if (flags & PIN_WRITES && user->kind == PRIVATE_FILE && !user->is_own) {
 			user->value = *(u64 *)page_address(pin->page);
 			user->is_own = true;

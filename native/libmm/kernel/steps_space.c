@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Steps that change an address space, by the system calls of the same names. */
+/* Steps that change or access an address space, mostly by system calls of the same name. */
 #include <linux/hugetlb.h>
 #include <linux/mm.h>
 #include <linux/mman.h>
@@ -18,7 +18,7 @@ SYSTEM_CALL(munlockall);
 SYSTEM_CALL(msync);
 SYSTEM_CALL(mincore);
 
-/* Advice that 6.12 does not have. */
+/* MADV_GUARD_INSTALL and MADV_GUARD_REMOVE, which 6.12 lacks. */
 #define GUARD_INSTALL 102
 #define GUARD_REMOVE 103
 
@@ -41,7 +41,7 @@ static long file_kind(long flags, long file, long nr, struct user_page *page)
 		page->kind = flags & MAP_SHARED ? SHARED_FILE : PRIVATE_FILE;
 		page->file = file;
 	} else if (flags & MAP_SHARED) {
-		/* All children see the same pages, as if they were a file's. */
+		/* Parent and children share the pages, so they are modelled as a file. */
 		int number = new_shared_memory(nr);
 
 		if (number < 0)
@@ -62,7 +62,7 @@ long step_mmap(long number, long page, long nr, long protection, long flags, lon
 
 	if (!is_within(page, nr) || (file >= 0 && (!file_of(file) || !file_of(file)->file)))
 		return -EINVAL;
-	/* As the kernel does, which has no smaller ones. */
+	/* The kernel rounds hugetlb mappings up to huge pages. */
 	if (flags & MAP_HUGETLB || (file >= 0 && is_file_hugepages(file_of(file)->file)))
 		nr = ALIGN(nr, HPAGE_PMD_NR);
 	tables_may_be_shared |= nr >= PTRS_PER_PMD * PTRS_PER_PTE;
@@ -74,7 +74,7 @@ long step_mmap(long number, long page, long nr, long protection, long flags, lon
 		see_what_is_mapped(process, page, nr);
 		return result;
 	}
-	/* A mapping of hugetlbfs that may be written makes its file longer. */
+	/* A writable hugetlbfs mapping extends its file. */
 	if (file >= 0 && is_file_hugepages(file_of(file)->file) && protection & PROT_WRITE)
 		file_of(file)->nr_pages = clamp(offset + nr, (long)file_of(file)->nr_pages,
 						(long)MOST_FILE_PAGES);
@@ -99,7 +99,7 @@ long step_munmap(long number, long page, long nr)
 	return error;
 }
 
-/* Locked pages that become writable are populated at once. */
+/* mprotect() populates locked pages that become writable. */
 static void end_uffd_wp_if_locked(struct process *process, long page, long nr)
 {
 	VMA_ITERATOR(vmi, mm_of(process), address_of_page(page));
@@ -127,7 +127,7 @@ long step_mprotect(long number, long page, long nr, long protection)
 	return error;
 }
 
-/* Of several VMAs that are moved by a call that fails, the first ones may have moved. */
+/* A failed mremap() of several VMAs may have moved the first ones. */
 static void see_moved_page(struct process *process, long page, long to, bool leaves_mapping)
 {
 	struct mm_struct *mm = mm_of(process);
@@ -154,7 +154,7 @@ long step_mremap(long number, long page, long nr, long new_nr, long flags, long 
 		nr = ALIGN(nr, HPAGE_PMD_NR);
 		new_nr = ALIGN(new_nr, HPAGE_PMD_NR);
 	}
-	/* Else it could not be told afterwards how far a call came that failed. */
+	/* Unmap the target first, so that it shows later how far a failed call came. */
 	if (leaves_mapping && (new_page >= page + nr || page >= new_page + new_nr))
 		step_munmap(number, new_page, new_nr);
 	result = call(__x64_sys_mremap, address_of_page(page), nr << PAGE_SHIFT,
@@ -169,7 +169,7 @@ long step_mremap(long number, long page, long nr, long new_nr, long flags, long 
 	}
 	if (!moves)
 		to = address_of_page(page);
-	/* Where memory is too short to unmap what was moved, an empty mapping stays. */
+	/* If memory is too short to unmap the source, it remains as an empty mapping. */
 	stays = moves && !leaves_mapping && vma_lookup(current->mm, address_of_page(page));
 	promises_may_be_lost |= stays;
 	if (result != to)
@@ -192,7 +192,7 @@ long step_mremap(long number, long page, long nr, long new_nr, long flags, long 
 	return 0;
 }
 
-/* Of huge pages only those go that are in the range as a whole. */
+/* Only huge pages that lie entirely within the range are discarded. */
 static bool goes_with(long first, long nr, long page)
 {
 	long huge = ALIGN_DOWN(page, HPAGE_PMD_NR);
@@ -208,7 +208,7 @@ static bool has_frame(long page)
 	return entry & _PAGE_PRESENT && is_ram((entry & PTE_PFN_MASK) >> PAGE_SHIFT);
 }
 
-/* Where memory is short, a large folio in swap that is removed in part may stay as it was. */
+/* If memory is short, a partly removed large folio in swap may remain unchanged. */
 static bool may_stay(struct process *process, long page, unsigned long start, unsigned long end)
 {
 	struct vm_area_struct *vma = vma_lookup(mm_of(process), address_of_page(page));
@@ -228,20 +228,20 @@ long step_madvise(long number, long page, long nr, long advice)
 
 	if (!is_within(page, nr))
 		return -EINVAL;
-	/* The zero page is of the kernel's image, which has no memory of its own here. */
+	/* The zero page is part of the kernel's image, which is not RAM here. */
 	if ((advice == MADV_HWPOISON || advice == MADV_SOFT_OFFLINE) && !has_frame(page))
 		return -EFAULT;
 	if (advice == MADV_HWPOISON)
 		see_broken_page();
-	/* KSM's entries have no bit, and those that it makes writable again neither. */
+	/* KSM entries lack the soft-dirty bit, and so do entries made when KSM unmerges. */
 	for (i = page; i < page + nr && advice == MADV_UNMERGEABLE; i++)
 		process->pages[i].is_written = false;
 	if (advice == MADV_POPULATE_WRITE)
 		end_uffd_wp_by_write(process, page, nr);
-	/* KSM merges pages without regard to it, and guard pages replace what was there. */
+	/* KSM may merge protected pages, and guard markers replace the entries. */
 	if (advice == MADV_MERGEABLE || advice >= GUARD_INSTALL)
 		end_uffd_wp(process, page, nr);
-	/* What fails may have been done in part. */
+	/* A call that fails may have discarded some pages. */
 	if (advice == MADV_DONTNEED || advice == MADV_DONTNEED_LOCKED || advice == MADV_FREE ||
 	    advice == GUARD_INSTALL)
 		see_discard(process, page, nr, false);
@@ -256,7 +256,7 @@ long step_madvise(long number, long page, long nr, long advice)
 		process->pages[i].may_be_guarded = false;
 	if (advice == MADV_REMOVE)
 		end_uffd_wp_by_removal(process, page, nr);
-	/* Holes between mappings do not keep it from removing pages behind them. */
+	/* MADV_REMOVE continues after unmapped holes, and then returns -ENOMEM. */
 	if (advice == MADV_REMOVE && (!error || error == -ENOMEM))
 		for (i = page; i < page + nr; i++)
 			if (process->pages[i].kind == SHARED_FILE &&
@@ -301,13 +301,13 @@ long step_msync(long number, long page, long nr, long flags)
 	return call(__x64_sys_msync, address_of_page(page), nr << PAGE_SHIFT, flags, 0, 0, 0);
 }
 
-/* Whether a page that has no entry is in memory, as mincore(2) has it; it may be if not known. */
+/* Whether mincore(2) must report a page without an entry. @is_known: false if unspecified. */
 static bool is_cached(unsigned long address, bool *is_known)
 {
 	struct vm_area_struct *vma = vma_lookup(current->mm, address);
 	void *entry;
 
-	/* Where huge pages of a pool have no table, the cache may be asked. */
+	/* Without a PMD table, mincore() may look hugetlb pages up in the page cache. */
 	*is_known = !is_vm_hugetlb_page(vma) || translate(current->mm, address).at;
 	if (!vma->vm_file || is_vm_hugetlb_page(vma))
 		return false;
@@ -332,7 +332,7 @@ long step_mincore(long number, long page, long nr)
 
 		if (pte_none(entry))
 			has_to = is_cached(address, &is_known);
-		/* Frames without a page: some kernels look at their entries, some at the cache. */
+		/* VM_PFNMAP: some kernels look at the entries, others at the page cache. */
 		if (vma_lookup(current->mm, address)->vm_flags & VM_PFNMAP)
 			is_known = false;
 		nr_resident += is_there;

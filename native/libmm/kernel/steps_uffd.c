@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Steps of userfaultfd: by the file's own ioctl(). */
+/* Steps that use userfaultfd, through the ioctl() of its file. */
 #include <linux/file.h>
 #include <linux/fs.h>
 #include <linux/mm.h>
@@ -21,7 +21,7 @@ SYSTEM_CALL(read);
 #define EVENTS (UFFD_FEATURE_EVENT_FORK | UFFD_FEATURE_EVENT_REMAP |		\
 		UFFD_FEATURE_EVENT_REMOVE | UFFD_FEATURE_EVENT_UNMAP)
 
-#define MOST_COPIED 512L	/* pages at once */
+#define MOST_COPIED 512L	/* pages per UFFDIO_COPY */
 
 static long control_fd(int fd, unsigned int command, void *argument)
 {
@@ -43,7 +43,7 @@ static long open_uffd(struct process *process, u64 features)
 	return control_fd(process->uffd, UFFDIO_API, &api);
 }
 
-/* By the process' own userfaultfd, which it opens first. */
+/* Call an ioctl() of the process's own userfaultfd, which is opened on first use. */
 static long control(struct process *process, unsigned int command, void *argument)
 {
 	long error = process->uffd < 0 ? open_uffd(process, FEATURES) : 0;
@@ -53,7 +53,7 @@ static long control(struct process *process, unsigned int command, void *argumen
 
 #define UNSET 0x5a5a5a5a5a5aLL
 
-/* One with a number for its result. Source: ioctl_userfaultfd(2), EAGAIN. */
+/* Call an ioctl() that reports its progress. Source: ioctl_userfaultfd(2), EAGAIN. */
 static long control_some(struct process *process, unsigned int command, void *argument, s64 *done)
 {
 	long error;
@@ -68,9 +68,9 @@ static long control_some(struct process *process, unsigned int command, void *ar
 	return error;
 }
 
-/* --- what the monitor of an address space reads ------------------------ */
+/* --- events, which the monitor of an address space reads --------------- */
 
-/* Only pages that are there are protected, and a write to one ends in a signal. */
+/* Open a userfaultfd that protects only present pages. Writes to them raise a signal. */
 long call_uffd_present(long start, long bytes, long unused, long unused2)
 {
 	struct process *process = current_process();
@@ -82,7 +82,7 @@ long call_uffd_present(long start, long bytes, long unused, long unused2)
 					       UFFD_FEATURE_WP_UNPOPULATED));
 }
 
-/* From now on the process waits until its userfaultfd was read when it changes mappings. */
+/* Open a userfaultfd with events: changes of mappings wait until an event was read. */
 long call_uffd_events(long start, long bytes, long unused, long unused2)
 {
 	struct process *process = current_process();
@@ -95,7 +95,7 @@ long call_uffd_events(long start, long bytes, long unused, long unused2)
 	return error;
 }
 
-/* No range, so that nothing is done where it is possible. */
+/* Try each ioctl() with an empty range, which changes nothing where it is allowed. */
 static void try_while_changing(struct process *process)
 {
 	struct uffdio_copy copy = { };
@@ -139,7 +139,7 @@ long step_uffd_register(long number, long page, long nr, long mode)
 {
 	struct uffdio_register its = { .range = range_of(page, nr), .mode = mode };
 
-	/* Before 7.3 a range that is registered again has only the new modes. */
+	/* Before 7.3, registering a range again replaces its modes. */
 	if (!(mode & UFFDIO_REGISTER_MODE_WP))
 		end_uffd_wp(current_process(), page, nr);
 	return control(current_process(), UFFDIO_REGISTER, &its);
@@ -168,7 +168,7 @@ long step_uffd_wp(long number, long page, long nr, long protects)
 	return error;
 }
 
-/* Pages that an ioctl() has put in place hold a value from now on. */
+/* Record the values of pages that an ioctl() has filled. */
 static void see_pages(struct process *process, long page, long bytes, bool is_zero)
 {
 	long i;
@@ -225,7 +225,7 @@ long step_uffd_move(long number, long page, long nr, long from_page)
 	for (i = 0; i < its.move >> PAGE_SHIFT; i++) {
 		struct user_page *from = &process->pages[from_page + i];
 		struct user_page *to = &process->pages[page + i];
-		/* A page that may be one of zeros has none of its own that moves. */
+		/* If the entry may map the zero page, no page of its own moves. */
 		bool may_be_gone = from->may_be_gone, has_moved = from->value && !may_be_gone;
 
 		see_value(process, page + i, from->value);
@@ -247,7 +247,7 @@ long step_uffd_poison(long number, long page, long nr)
 	return error;
 }
 
-/* Pages that the file has already. */
+/* UFFDIO_CONTINUE maps pages that are already in the page cache. */
 long step_uffd_continue(long number, long page, long nr)
 {
 	struct uffdio_continue its = { .range = range_of(page, nr) };

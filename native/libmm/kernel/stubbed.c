@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The functions of stubbed.def. They are code without a type: what they are
- * called with does not matter to a function that looks at none of it.
+ * The functions of stubbed.def. They are defined in assembly, without a type:
+ * they read none of their arguments, so their prototypes do not matter.
  */
 #include <linux/linkage.h>
 #include "hosted.h"
 
-/* Count the call, on this CPU, and return. */
+/* Count the call in a per-CPU counter, and return a constant. */
 #define RETURNS(name_, value_)						\
 	static __PCPU_ATTRS("") __used unsigned long nr_calls_##name_;	\
 	static struct host_stub stub_##name_ = {			\

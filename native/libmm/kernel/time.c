@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Time that passes only when no task can run, and what is due then. */
+/* Time, which passes only when no task can run, and timers. */
 #include <linux/hrtimer.h>
 #include <linux/jiffies.h>
 #include <linux/ktime.h>
@@ -7,14 +7,14 @@
 #include <linux/timer.h>
 #include "hosted.h"
 
-#define READING_NS 1000	/* that much passes with each reading of a clock */
+#define READING_NS 1000	/* each read of a clock advances it by this */
 
 u64 jiffies_64 __cacheline_aligned_in_smp = INITIAL_JIFFIES;
 asm(".globl jiffies\n.set jiffies, jiffies_64");
 
 unsigned long loops_per_jiffy = 1;
 int timekeeping_suspended;
-static u64 read_ns;	/* by all readings so far */
+static u64 read_ns;	/* sum over all reads of a clock */
 
 ktime_t ktime_get(void)
 {
@@ -72,7 +72,7 @@ unsigned long round_jiffies_relative(unsigned long ticks)
 	return ticks;
 }
 
-/* --- timers, by their end ---------------------------------------------- */
+/* --- timers, sorted by expiry ------------------------------------------ */
 
 static HLIST_HEAD(timers);
 
@@ -113,7 +113,7 @@ int timer_delete(struct timer_list *timer)
 	return 1;
 }
 
-/* Timers run in the only thread, so none is running while another task asks. */
+/* There is one thread, so no timer function can be running at the same time. */
 int timer_delete_sync(struct timer_list *timer)
 {
 	HOST_STUB("custom");
@@ -151,9 +151,9 @@ void run_timers(void)
 	}
 }
 
-/* --- timers of less than a tick: they are due at once ------------------ */
+/* --- high-resolution timers, which expire at once ---------------------- */
 
-#ifdef CONFIG_KVFREE_RCU_BATCHED	/* which is the only one that sets one */
+#ifdef CONFIG_KVFREE_RCU_BATCHED	/* the only user of hrtimers here */
 void hrtimer_setup(struct hrtimer *timer, enum hrtimer_restart (*function)(struct hrtimer *),
 		   clockid_t clock, enum hrtimer_mode mode)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* What trees call differently, under the name that the newest has. */
+/* Provide the names of the newest tree where older trees use different ones. */
 #ifndef REAM_TREES_H
 #define REAM_TREES_H
 
@@ -50,7 +50,7 @@ static inline int set_anon_vma_name(unsigned long start, unsigned long bytes, co
 }
 #endif
 
-/* Whether a file of shmem has promised memory for its whole size. */
+/* Whether a shmem file has accounted memory for its whole size. */
 #ifdef SHMEM_F_NORESERVE
 #define is_shmem_reserved(inode) (!(SHMEM_I(inode)->flags & SHMEM_F_NORESERVE))
 #else
@@ -88,7 +88,7 @@ static inline bool softleaf_is_guard_marker(swp_entry_t entry)
 }
 #endif
 
-/* The list of LRU that a folio is counted in; one that has a generation is in none of them. */
+/* LRU list that counts a folio. With a generation it is not on the list itself. */
 static inline enum lru_list list_of(struct folio *folio)
 {
 #ifdef CONFIG_LRU_GEN

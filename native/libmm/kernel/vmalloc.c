@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* The kernel's own half of the address space: its tables are honoured by faults. */
+/* The vmalloc area: faults map what the kernel's own page tables have there. */
 #include <linux/extable.h>
 #include <linux/mm.h>
 #include <linux/pgtable.h>
@@ -9,7 +9,7 @@
 
 unsigned long vmalloc_base = LIBMM_VMALLOC_ADDRESS;
 
-/* Map what the tables of init_mm have for an address; whether they have something. */
+/* Map the page that init_mm has at an address. Return: whether it has one. */
 int resolve_fault(unsigned long address)
 {
 	struct translation found;

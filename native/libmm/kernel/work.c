@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Works are run in the order in which they were queued, by one worker task for
- * each CPU. A worker that sleeps does not keep others from running: another
- * one takes the next work.
+ * Workqueues. Works run in the order in which they were queued. If a worker
+ * sleeps, another one takes the next work. Before it runs a work, a worker moves
+ * to the CPU that the work was queued on.
  */
 #include <linux/kthread.h>
 #include <linux/timer.h>
@@ -15,7 +15,7 @@ struct workqueue_struct *system_wq, *system_unbound_wq, *system_highpri_wq, *sys
 struct workqueue_struct *system_freezable_wq, *system_power_efficient_wq;
 struct workqueue_struct *system_dfl_wq, *system_percpu_wq;
 
-/* A queue has no state of its own: all works are in one list. */
+/* A workqueue has no state of its own, because all works are on one list. */
 struct workqueue_struct {
 	const char *name;
 };
@@ -59,7 +59,7 @@ static void wake_worker(void)
 
 static void enqueue_work(struct work_struct *work, int cpu)
 {
-	/* Which CPU: in the bits that hold a queue's number otherwise. */
+	/* Store the CPU in the bits that otherwise hold a pool ID. */
 	work->data.counter = (work->data.counter & WORK_STRUCT_PENDING) |
 			     (unsigned long)(cpu + 1) << WORK_OFFQ_FLAG_SHIFT;
 	list_add_tail(&work->entry, &works);
@@ -141,7 +141,7 @@ bool queue_rcu_work(struct workqueue_struct *queue, struct rcu_work *its)
 	return true;
 }
 
-/* --- with a delay ------------------------------------------------------ */
+/* --- delayed works ----------------------------------------------------- */
 
 bool queue_delayed_work_on(int cpu, struct workqueue_struct *queue, struct delayed_work *delayed,
 			   unsigned long ticks)
@@ -209,7 +209,7 @@ bool mod_delayed_work_on(int cpu, struct workqueue_struct *queue, struct delayed
 	return was_pending;
 }
 
-/* --- waiting for one --------------------------------------------------- */
+/* --- flushing and cancelling ------------------------------------------- */
 
 static bool runs(const struct work_struct *work)
 {
@@ -227,7 +227,7 @@ static bool is_queued(struct work_struct *work)
 	return is_pending(work) && !is_delayed(work);
 }
 
-/* Others run meanwhile; no time passes unless they all sleep. */
+/* Let other tasks run. Time passes only if all of them sleep. */
 static void wait_while(bool (*holds)(struct work_struct *work), struct work_struct *work)
 {
 	while (holds(work))

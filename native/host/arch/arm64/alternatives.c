@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Alternatives: the instructions that a booting kernel replaces by those its
- * CPU does best. Without this, atomic operations would be loops of loads and
- * stores. And what a kernel changes of its own code later.
+ * Alternatives: instructions that a booting kernel replaces by the best ones for
+ * its CPU. Without them, atomic operations would be loops of loads and stores.
+ * And patches that a kernel makes to its own code later.
  */
 #include <errno.h>
 #include <string.h>
@@ -10,7 +10,7 @@
 #include "program.h"
 #include "privileged.h"
 
-/* As the kernel lays it out. Source: arch/arm64/include/asm/alternative.h */
+/* The kernel's layout. Source: arch/arm64/include/asm/alternative.h */
 struct alt_instr {
 	int32_t instr_offset;
 	int32_t repl_offset;
@@ -19,7 +19,7 @@ struct alt_instr {
 	uint8_t repl_bytes;
 };
 
-/* The replacement is a function that writes the code. */
+/* The replacement is a callback that generates the code. */
 #define IS_CALLBACK 0x8000
 #define MOST_INSNS 64
 
@@ -46,14 +46,14 @@ FROM_KERNEL void host_patch(void *at, const void *code, unsigned long bytes)
 	arch_sync_code(at, (char *)at + bytes);
 }
 
-/* Operands that are relative to the instruction's place, but for branches. */
+/* Whether an instruction other than a branch has a PC-relative operand. */
 static bool is_relative(uint32_t insn)
 {
 	return (insn & 0x1f000000) == 0x10000000 ||	/* adr, adrp */
 	       (insn & 0x3b000000) == 0x18000000;	/* ldr of a literal */
 }
 
-/* A branch: where it leads, in instructions from itself; 0: it is none. */
+/* Distance from a branch to its target, in instructions. 0 if it is no branch. */
 static long branch_distance(uint32_t insn)
 {
 	if ((insn & 0x7c000000) == 0x14000000)			/* b, bl */
@@ -67,8 +67,8 @@ static long branch_distance(uint32_t insn)
 }
 
 /*
- * As the kernel's own: a branch within the replacement stays, one out of it by
- * b or bl goes where it went; what else is relative occurs nowhere.
+ * As in the kernel, branches within the replacement are unchanged, and b or bl
+ * out of it keep their target. Other PC-relative operands do not occur.
  */
 static uint32_t moved(const uint32_t *from, const uint32_t *to, unsigned int at, unsigned int nr)
 {

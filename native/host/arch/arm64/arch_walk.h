@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * arm64: what a CPU makes of a page table entry that it uses, where it notes that
- * itself. Source: Arm ARM (DDI 0487), D8.5, hardware updates to translation tables.
+ * arm64: what a CPU with hardware updates changes in a page table entry that it uses.
+ * Source: Arm ARM (DDI 0487), D8.5, hardware updates to translation tables.
  */
 #ifndef REAM_ARCH_WALK_H
 #define REAM_ARCH_WALK_H
@@ -9,15 +9,15 @@
 #include <stdbool.h>
 
 #define WALK_VALID (1UL << 0)
-#define WALK_READ_ONLY (1UL << 7)	/* AP[2]: a write clears it where DBM is set */
+#define WALK_READ_ONLY (1UL << 7)	/* AP[2]: a write clears it if DBM is set */
 #define WALK_ACCESSED (1UL << 10)	/* AF */
 #define WALK_DBM (1UL << 51)
-#define WALK_DIRTY (1UL << 55)		/* software's */
+#define WALK_DIRTY (1UL << 55)		/* software's dirty bit */
 
-/* All bits that a use may change, or tell of one. */
+/* All bits that record accesses and writes. */
 #define WALK_HISTORY (WALK_ACCESSED | WALK_READ_ONLY | WALK_DIRTY)
 
-/* The entry after a load, or a write where it is allowed; the same if it is of no page. */
+/* The entry after a load, or after a write if it permits one. Unchanged if not valid. */
 static inline unsigned long walk_use(unsigned long entry, bool write)
 {
 	if (!(entry & WALK_VALID))
@@ -36,7 +36,7 @@ static inline bool walk_is_dirty(unsigned long entry)
 	return (entry & WALK_DIRTY) || ((entry & WALK_DBM) && !(entry & WALK_READ_ONLY));
 }
 
-/* Another CPU is waited for. */
+/* Hint for loops that wait for another CPU. */
 static inline void walk_relax(void)
 {
 	asm volatile("yield");

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* What the caches hold of some memory before a sample. */
+/* Control what the caches hold of some memory before a sample. */
 #include "program.h"
 
-/* CTR_EL0.DminLine: log2 of the words of the smallest line. */
+/* CTR_EL0.DminLine is log2 of the number of words in the smallest line. */
 static unsigned long line_bytes(void)
 {
 	unsigned long type;

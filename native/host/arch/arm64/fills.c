@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * What arm64 fills memory with: pairs of stores that say the line is not needed
- * again, and ordinary pairs.
+ * Kinds of fills on arm64: store pairs with a non-temporal hint, and ordinary
+ * store pairs.
  */
 #include "program.h"
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Instructions that invalidate translations (tlbi), which a program may not
- * execute: of which pages, where an experiment wants to know that. Each becomes
- * a branch to a veneer, which calls a function that keeps all registers; so the
- * kernels' code keeps its length and its count.
+ * Record TLB invalidations (tlbi), which a program may not execute, for
+ * experiments that check which pages are flushed. Each becomes a branch to a
+ * veneer, which calls a function that preserves all registers. So the length and
+ * the instruction count of the kernels' code do not change.
  *
  * Source: Arm Architecture Reference Manual, DDI 0487, C5.5, TLBI.
  */
@@ -19,10 +19,10 @@ static struct site {
 } sites[MOST_SITES];
 static unsigned int nr_sites;
 
-/* Where it is noted; read by those. */
+/* Where invalidations are recorded. The assembly code below reads it. */
 struct tlb_flushes *noted_invalidations __attribute__((used));
 
-/* Its operand is in x16, and x16 and x30 are saved already. */
+/* The operand of tlbi is in x16. The veneer has saved x16 and x30. */
 asm(".pushsection .text\n"
 	".balign 4\n"
 	"note_page:\n"
@@ -60,13 +60,13 @@ _Static_assert(offsetof(struct tlb_flushes, nr) == 0 &&
 	       offsetof(struct tlb_flushes, start) == 8 &&
 	       offsetof(struct tlb_flushes, end) == 16, "as the functions above have it");
 
-/* Of one page, by op2: VAE1, VAAE1, VALE1, VAALE1. Else it is of many. */
+/* op2 is that of a single page: VAE1, VAAE1, VALE1, VAALE1. Others flush many pages. */
 static bool is_of_page(uint32_t insn)
 {
 	return insn >> 5 & 1;
 }
 
-/* Of ranges, by CRm: they come with a feature that hosted kernels do not see. */
+/* CRm is that of a range, which needs a feature that hosted kernels do not have. */
 static bool is_of_range(uint32_t insn)
 {
 	unsigned int crm = insn >> 8 & 15;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* arm64: the CPU, and what a signal says of a thread on it. */
+/* arm64: description of the CPU, and access to the context of a signal. */
 #define _GNU_SOURCE
 #include <signal.h>
 #include <stdio.h>
@@ -8,14 +8,14 @@
 #include <ucontext.h>
 #include "program.h"
 
-/* The words that a program is given; the kernel's side knows their bits. */
+/* Pass on the hwcaps of the auxiliary vector. The kernel's side knows their bits. */
 void arch_describe_cpu(struct host_machine *machine)
 {
 	machine->capability[0] = (unsigned int)getauxval(AT_HWCAP);
 	machine->capability[1] = (unsigned int)getauxval(AT_HWCAP2);
 }
 
-/* The kernels say it themselves: they write tpidr_el1 (privileged.c). */
+/* Nothing to do: the kernels write the offset to tpidr_el1 themselves (privileged.c). */
 void arch_enter_cpu(unsigned long per_cpu_offset)
 {
 	(void)per_cpu_offset;
@@ -65,7 +65,7 @@ bool arch_is_no_pointer(int code)
 	return false;
 }
 
-/* They have become hints before any kernel ran. */
+/* Never needed: privileged.c has replaced these instructions by hints. */
 bool arch_skip_interrupt_flag(void *context, int code)
 {
 	(void)context;
@@ -73,7 +73,7 @@ bool arch_skip_interrupt_flag(void *context, int code)
 	return false;
 }
 
-/* WARN() and BUG() are brk #0x800; an entry begins with the way to it. */
+/* WARN() and BUG() are brk #0x800. A bug entry begins with its relative address. */
 bool arch_is_bug(const void *context, const char *entry)
 {
 	const mcontext_t *values = &((const ucontext_t *)context)->uc_mcontext;

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Instructions that EL0 may not execute, each replaced by one that does what it
- * would do here: so the kernels' code keeps its length and its count.
+ * Replace each instruction that EL0 may not execute by one with the same effect
+ * here. The length and the instruction count of the kernels' code do not change.
  *
- * sp_el0 (current) and tpidr_el1 (the per-CPU offset) are words of the thread's
- * own: what reads or writes one becomes a branch to a veneer outside of the
- * kernels' text. Interrupt masks and TLB maintenance become hints that do
- * nothing, unless somebody wants to know of the latter (invalidations.c). Whatever
- * else is privileged stays, and ends the run where it is executed.
+ * sp_el0 (current) and tpidr_el1 (the per-CPU offset) become thread-local words.
+ * Instructions that read or write them become branches to veneers outside of the
+ * kernels' text. Interrupt masking and TLB maintenance become hints that do
+ * nothing, unless an experiment records the latter (invalidations.c). All other
+ * privileged instructions stay, and end the run if they are executed.
  */
 #include <errno.h>
 #include <string.h>
@@ -16,8 +16,8 @@
 #include "privileged.h"
 
 /*
- * Every kernel has a `current` of its own, since its task_struct is laid out as
- * its own compiler did; all have one per-CPU offset.
+ * Every kernel has a `current` of its own, because the layout of task_struct
+ * differs between kernels. The per-CPU offset is the same for all.
  */
 static __thread struct {
 	unsigned long tpidr_el1;
@@ -25,12 +25,12 @@ static __thread struct {
 } registers;
 
 #define NOP 0xd503201fU
-/* Hints without a meaning do nothing, and a plugin can tell them from nops. */
+/* Unallocated hints do nothing, and the counting plugin can tell them from nops. */
 #define HINT(n) (NOP | (n) << 5)
 #define WAS_TLBI HINT(0x60U)
 #define WAS_DAIF HINT(0x61U)
 
-#define READ 0xd5300000U	/* mrs x0, ...; without it msr */
+#define READ 0xd5300000U	/* mrs x0, ...; msr lacks the bit 0x00200000 */
 #define SP_EL0 0x00084100U
 #define TPIDR_EL1 0x0008d080U
 #define TPIDR_EL2 0x000cd040U
@@ -47,7 +47,7 @@ uint32_t veneer_branch(const uint32_t *from, const uint32_t *to)
 	return 0x14000000U | ((uint32_t)(to - from) & 0x3ffffffU);
 }
 
-/* The operand of a load or store at this distance from the thread's pointer. */
+/* The offset field of a load or store of @word relative to tpidr_el0. */
 static uint32_t offset_of(const unsigned long *word)
 {
 	unsigned long thread, offset;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Alternatives: the instructions that a booting kernel replaces by those its
- * CPU does best. Without this, memcpy() would be the one of the oldest CPU.
- * And what a kernel changes of its own code later.
+ * Alternatives: instructions that a booting kernel replaces by the best ones for
+ * its CPU. Without them, memcpy() would be that for the oldest CPU. And patches
+ * that a kernel makes to its own code later.
  */
 #include <errno.h>
 #include <string.h>
@@ -10,7 +10,7 @@
 #include "launch.h"
 #include "program.h"
 
-/* As the kernel lays it out. Source: arch/x86/include/asm/alternative.h */
+/* The kernel's layout. Source: arch/x86/include/asm/alternative.h */
 struct alt_instr {
 	int32_t instr_offset;
 	int32_t repl_offset;
@@ -39,7 +39,7 @@ static const unsigned char nops[9][8] = {
 	{ 0x0f, 0x1f, 0x84, 0x00, 0x00, 0x00, 0x00, 0x00 },
 };
 
-/* Set by a kernel of which calls become direct: a function that does nothing. */
+/* The kernel's empty function. If it is set, indirect calls become direct ones. */
 static const void *nothing;
 
 FROM_KERNEL void host_make_calls_direct(const void *does_nothing)
@@ -70,8 +70,8 @@ static void protect(unsigned char *from, unsigned char *to, int protection)
 }
 
 /*
- * An indirect call through memory, which holds its function already, becomes a
- * direct one, or none if the function does nothing. Returns the bytes of code.
+ * Turn an indirect call through memory into a direct one, or into nothing if it
+ * calls the empty function. The pointer is set already. Returns the code size.
  */
 static unsigned int direct_call(const struct alt_instr *entry, unsigned char *site,
 				unsigned char *code)
@@ -109,7 +109,7 @@ static void replace(struct alt_instr *entry)
 	} else if (used == CALL_BYTES && (code[0] == CALL_REL32 || code[0] == JMP_REL32)) {
 		int32_t displacement;
 
-		/* The target stays, the place changes. */
+		/* The code moves, so adjust the displacement to keep the target. */
 		memcpy(&displacement, code + 1, sizeof(displacement));
 		displacement += (int32_t)(repl - site);
 		memcpy(code + 1, &displacement, sizeof(displacement));
@@ -130,14 +130,14 @@ FROM_KERNEL void host_patch(void *at, const void *code, unsigned long bytes)
 
 	protect(site, site + bytes, PROT_READ | PROT_WRITE | PROT_EXEC);
 	memcpy(site, code, bytes);
-	/* Whoever meets an entry that reach.c asks for puts back what was there. */
+	/* Keep code writable for reach.c, whose handler restores instructions. */
 	if (!launch.reaches)
 		protect(site, site + bytes, PROT_READ | PROT_EXEC);
 }
 
 /*
- * Handles what occurs: replacements without operands relative to their place,
- * single 5-byte calls and jumps, and indirect calls that become direct.
+ * This handles all cases that occur: replacements without RIP-relative operands,
+ * single 5-byte calls and jumps, and indirect calls that become direct ones.
  * lab/ream/stage/link.py refuses to link others.
  */
 unsigned int alternatives_apply(const unsigned int *capability)
@@ -158,7 +158,7 @@ unsigned int alternatives_apply(const unsigned int *capability)
 	if (!first)
 		return 0;
 	protect(first, end, PROT_READ | PROT_WRITE | PROT_EXEC);
-	/* In order: where two entries name one site, the later one wins. */
+	/* Apply them in order: if two entries patch the same site, the later one wins. */
 	for (struct alt_instr *entry = start; entry < stop; entry++) {
 		if (wanted(entry, capability)) {
 			replace(entry);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* x86-64: what a CPU makes of a page table entry that it uses. */
+/* x86-64: the bits that a CPU sets in a page table entry when it uses it. */
 #ifndef REAM_ARCH_WALK_H
 #define REAM_ARCH_WALK_H
 
@@ -9,12 +9,12 @@
 #define WALK_WRITE 0x002UL
 #define WALK_ACCESSED 0x020UL
 #define WALK_DIRTY 0x040UL
-#define WALK_SAVED_DIRTY (1UL << 58)	/* software's, where it may not be written */
+#define WALK_SAVED_DIRTY (1UL << 58)	/* software's dirty bit of read-only entries */
 
-/* All bits that a use may change, or tell of one. */
+/* All bits that record accesses and writes. */
 #define WALK_HISTORY (WALK_ACCESSED | WALK_DIRTY | WALK_SAVED_DIRTY)
 
-/* The entry after a load, or a write where it is allowed; the same if it is of no page. */
+/* The entry after a load, or after a write if it permits one. Unchanged if not present. */
 static inline unsigned long walk_use(unsigned long entry, bool write)
 {
 	if (!(entry & WALK_PRESENT))
@@ -33,7 +33,7 @@ static inline bool walk_is_dirty(unsigned long entry)
 	return entry & (WALK_DIRTY | WALK_SAVED_DIRTY);
 }
 
-/* Another CPU is waited for. */
+/* Hint for loops that wait for another CPU. */
 static inline void walk_relax(void)
 {
 	__builtin_ia32_pause();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* What the caches hold of some memory before a sample. */
+/* Control what the caches hold of some memory before a sample. */
 #include <cpuid.h>
 #include <immintrin.h>
 #include "program.h"
@@ -36,7 +36,7 @@ void cache_touch(const void *start, size_t bytes)
 {
 	const unsigned char *line = start;
 
-	/* As far as the compiler can tell, each byte is used. */
+	/* arch_use() keeps the compiler from dropping the loads. */
 	for (size_t at = 0; at < bytes; at += LINE_BYTES)
 		arch_use(line[at]);
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The physical limit: the same bytes from and to the same frames, in the same
- * order, a folio at a time, with nothing to unmap, to lock or to count.
+ * The physical limit: copy the same bytes between the same frames, folio by folio
+ * in the same order, without unmapping, locking or counting anything.
  */
 #include <immintrin.h>
 #include <string.h>
@@ -18,7 +18,7 @@ static void copy_memcpy(unsigned char *to, const unsigned char *from, size_t byt
 	memcpy(to, from, bytes);
 }
 
-/* What the kernel itself does where the CPU says it is fast. */
+/* The kernel itself uses this if the CPU has ERMS. */
 static void copy_rep_movsb(unsigned char *to, const unsigned char *from, size_t bytes)
 {
 	asm volatile("rep movsb"
@@ -76,7 +76,7 @@ const struct copy_kind copy_kinds[] = {
 	{ .name = NULL },
 };
 
-/* Handed out as CPUs get to them: who is disturbed delays the rest by no more. */
+/* CPUs take pieces one by one: an interrupted CPU delays the rest by one at most. */
 #define PIECE_BYTES (512UL << 10)
 #define PAGE_BYTES 4096UL
 
@@ -125,7 +125,7 @@ void copy_folios(const struct copy_job *job, unsigned int nr_threads)
 		.job = job, .pieces_per_folio = 1, .folios_per_piece = 1,
 	};
 
-	/* One CPU has nobody to share a folio with. */
+	/* A single CPU need not divide folios. */
 	if (nr_threads > 1 && job->folio_bytes > PIECE_BYTES)
 		share.pieces_per_folio = job->folio_bytes / PIECE_BYTES;
 	else if (job->folio_bytes < PIECE_BYTES)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * What x86-64 fills memory with: non-temporal stores of 8, 32 and 64 bytes, and
- * the string store.
+ * Kinds of fills on x86-64: non-temporal stores of 8, 32 and 64 bytes, and the
+ * string store.
  */
 #include <immintrin.h>
 #include "program.h"
@@ -13,7 +13,7 @@ static bool always(void)
 
 static void fill_movnti(unsigned char *to, size_t bytes, uint64_t word)
 {
-	/* Eight stores in a row: a loop over them would cost more than they do. */
+	/* Unroll the eight stores, since a loop would cost more than they do. */
 	for (unsigned char *line = to; line < to + bytes; line += 64)
 		asm volatile("movnti %1, 0(%0)\n\t"
 			     "movnti %1, 8(%0)\n\t"

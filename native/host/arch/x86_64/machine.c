@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* x86-64: the CPU, and what a signal says of a thread on it. */
+/* x86-64: description of the CPU, and access to the context of a signal. */
 #define _GNU_SOURCE
 #include <asm/prctl.h>
 #include <cpuid.h>
@@ -12,7 +12,7 @@
 #include "program.h"
 
 /*
- * Word numbers of x86_capability that are a CPUID register as it stands.
+ * Fill those words of x86_capability that are plain CPUID registers.
  * Source: arch/x86/include/asm/cpufeature.h, enum cpuid_leafs.
  */
 void arch_describe_cpu(struct host_machine *machine)
@@ -40,7 +40,7 @@ void arch_describe_cpu(struct host_machine *machine)
 	}
 }
 
-/* The kernels are configured so that nothing of them has to be changed. */
+/* The kernels are configured so that their code needs no patching. */
 void arch_host_kernels(void)
 {
 }
@@ -103,17 +103,17 @@ bool arch_is_no_pointer(int code)
 
 #define CLI 0xfa
 #define STI 0xfb
-#define ADDRESS_BITS 47	/* of a program; others are not canonical */
+#define ADDRESS_BITS 47	/* user addresses; others are not canonical or the kernel's */
 
 /*
- * The processor gives no address for a privileged instruction, which it has
- * fetched: it can be read. For a fault of fetching there is one.
+ * A privileged instruction raises a fault without an address. It was fetched, so
+ * it can be read. A faulting fetch has an address.
  */
 bool arch_skip_interrupt_flag(void *context, int code)
 {
 	unsigned long *pc = arch_pc(context);
 
-	/* Some processors fault only where a wild jump has led. */
+	/* Some CPUs fault only at the target of a wild jump, which cannot be read. */
 	if (code != SI_KERNEL || *pc >> ADDRESS_BITS)
 		return false;
 	if (*(const unsigned char *)*pc != CLI && *(const unsigned char *)*pc != STI)
@@ -122,7 +122,7 @@ bool arch_skip_interrupt_flag(void *context, int code)
 	return true;
 }
 
-/* ud1 (%edx),%rdi: a WARN() that has something to print calls it, with its entry in %rdi. */
+/* ud1 (%edx),%rdi: a WARN() with a message traps by it, with its bug entry in %rdi. */
 static const unsigned char warn_trap[] = { 0x67, 0x48, 0x0f, 0xb9, 0x3a };
 #define UD2_BYTES 2
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * What a hosted kernel needs on arm64: which features of the CPU it may use,
- * and variables that are this architecture's.
+ * What a hosted kernel needs on arm64: the CPU features that it may use, and the
+ * variables of this architecture.
  */
 #include <linux/bug.h>
 #include <linux/mm.h>
@@ -14,19 +14,19 @@
 #include <asm/memory.h>
 #include "kernel.h"
 
-/* Where memory begins, which places the map and the contents. arch/arm64/mm/init.c */
+/* Start of memory, which places the memmap and the direct map. arch/arm64/mm/init.c */
 s64 memstart_addr;
 
-/* Used for addresses of the kernel's image alone. arch/arm64/mm/mmu.c */
+/* Used only for addresses of the kernel's image. arch/arm64/mm/mmu.c */
 u64 kimage_voffset __weak;
 
 /* Filled by host_boot_machine(). arch/arm64/kernel/cpufeature.c */
 DECLARE_BITMAP(system_cpucaps, ARM64_NCAPS);
 
 /*
- * Capabilities of the CPU that code of EL0 may use, too, by what a program is
- * told of them; and those that a kernel alone sees, of which nothing is done
- * here but what the oracle knows. What is not listed is off, as on the oldest CPU.
+ * Capabilities that code at EL0 may use, too, and the hwcaps that announce them.
+ * Capabilities that are not listed are off, as on the oldest CPU. Those that only
+ * a kernel can use are never set.
  */
 static const struct {
 	u16 capability;
@@ -46,7 +46,7 @@ const unsigned int *host_boot_machine(const struct host_machine *machine)
 	return (const unsigned int *)system_cpucaps;
 }
 
-/* What an alternative of no instructions is written by. arch/arm64/kernel/alternative.c */
+/* arch/arm64/kernel/alternative.c: the callback for alternatives that are only nops. */
 void alt_cb_patch_nops(struct alt_instr *alt, __le32 *from, __le32 *to, int nr)
 {
 	int i;
@@ -64,8 +64,8 @@ void host_enter_cpu(unsigned int cpu, unsigned long per_cpu_offset,
 }
 
 /*
- * The map begins with the descriptor of the first frame: VMEMMAP_START of a
- * hosted kernel is where experiments put theirs.
+ * The memmap begins at VMEMMAP_START with the struct page of the first frame.
+ * Experiments place theirs there.
  */
 void host_place_map(unsigned long pfn, void *map)
 {
@@ -73,7 +73,7 @@ void host_place_map(unsigned long pfn, void *map)
 			<< PAGE_SHIFT;
 }
 
-/* They follow from the same variable: what is asked for has to be that. */
+/* memstart_addr determines the direct map, too, so only check that @ram agrees. */
 void host_place_contents(unsigned long pfn, void *ram)
 {
 	WARN_ON(ram && __va(pfn << PAGE_SHIFT) != ram);	/* fails the launch */

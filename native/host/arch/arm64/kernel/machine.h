@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Inside a hosted kernel: what is a matter of arm64. */
+/* Inside a hosted kernel: what depends on arm64. */
 #ifndef REAM_MACHINE_H
 #define REAM_MACHINE_H
 
@@ -8,28 +8,28 @@
 #include <asm/sysreg.h>
 #include "host.h"
 
-/* The linker gathers all code between these; see variant.lds. */
+/* The linker places all code between these symbols; see variant.lds. */
 extern char host_text[], host_text_end[];
 
-/* What struct host_kernel has besides: code that the program has to change. */
+/* Further members of struct host_kernel: code that the program has to patch. */
 #define HOST_KERNEL_OF_MACHINE .text = host_text, .text_end = host_text_end,
 
-/* Learn the CPU; the features that alternatives may choose. */
+/* Take over the description of the CPU. Return: the features that alternatives use. */
 const unsigned int *host_boot_machine(const struct host_machine *machine);
 
-/* The calling thread is CPU @cpu, whose area is this far away, and runs @task. */
+/* Make the calling thread CPU @cpu, with this per-CPU offset, running @task. */
 void host_enter_cpu(unsigned int cpu, unsigned long per_cpu_offset,
 		    struct task_struct *task);
 
-/* Frame @pfn has its descriptor at @map; those of the frames behind it follow. */
+/* Place the memmap so that the struct page of frame @pfn is at @map. */
 void host_place_map(unsigned long pfn, void *map);
 
-/* Likewise its contents, where something looks into frames. */
+/* Check that the contents of frame @pfn are at @ram, which may be NULL. */
 void host_place_contents(unsigned long pfn, void *ram);
 
 /*
- * Who runs on this CPU: the program has a word for it in each thread. It may be
- * preempted, and nobody asks for that: zero would be a wish to reschedule.
+ * Set the current task of this CPU, which sp_el0 holds. The task may be preempted.
+ * A preempt_count of zero would mean that it needs to reschedule.
  */
 static inline void host_set_current(struct task_struct *task)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Inside a hosted kernel: what a static key of arm64 is patched to; it has no static calls. */
+/* Inside a hosted kernel: patching of static keys on arm64, which has no static calls. */
 #ifndef REAM_PATCHING_H
 #define REAM_PATCHING_H
 
@@ -13,7 +13,7 @@
 #define INSN_B_DISTANCE GENMASK(25, 0)
 #define INSN_NOP 0xd503201fU
 
-/* Make the code at @entry a branch to its target, or nothing. */
+/* Patch the code at @entry to a branch to its target, or to a nop. */
 static inline void host_patch_jump(struct jump_entry *entry, bool jumps)
 {
 	unsigned long site = jump_entry_code(entry);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * What a hosted kernel needs on x86-64: which features of the CPU it may use,
- * variables that are this architecture's, and what its linker script defines.
+ * What a hosted kernel needs on x86-64: the CPU features that it may use, the
+ * variables of this architecture, and symbols of its linker script.
  */
 #include <linux/bug.h>
 #include <linux/mm.h>
@@ -13,20 +13,20 @@
 #include "kernel.h"
 
 /*
- * Where the map lies, and the contents of frames: no address until an
- * experiment gives them some. arch/x86/kernel/head64.c
+ * Addresses of the memmap and of the contents of frames. They are invalid until
+ * an experiment sets them. arch/x86/kernel/head64.c
  */
 unsigned long vmemmap_base;
 unsigned long page_offset_base = 1UL << 62;
 
-/* Read with every address, used for those of the kernel's image alone. */
+/* __pa() always reads it, but uses it only for addresses of the kernel's image. */
 unsigned long phys_base;
 
-/* Four levels of page tables: LA57 is not among the allowed features. */
+/* Page tables have four levels, because LA57 is not an allowed feature. */
 unsigned int pgdir_shift = 39;
 unsigned int ptrs_per_p4d = 1;
 
-/* Zero would silently strip the present bit. Weak: arch/x86/mm/init.o may be linked, too. */
+/* Zero would mask out the present bit. Weak, because arch/x86/mm/init.o may be linked. */
 pteval_t __supported_pte_mask __weak = ~0;
 pteval_t __default_kernel_pte_mask __weak = ~0;
 
@@ -34,8 +34,8 @@ pteval_t __default_kernel_pte_mask __weak = ~0;
 struct cpuinfo_x86 boot_cpu_data;
 
 /*
- * Reached through the GS base of a thread. The preemption count is that of a
- * booted CPU that may be preempted: zero would ask it to reschedule.
+ * Accessed through the GS base of a thread. The preemption count is that of a
+ * booted CPU that may be preempted. Zero would mean that it needs to reschedule.
  */
 DEFINE_PER_CPU_READ_MOSTLY(unsigned long, this_cpu_off);
 #ifdef HAVE_PCPU_HOT
@@ -58,8 +58,8 @@ asm(".globl const_current_task\n.set const_current_task, current_task");
 #endif
 
 /*
- * Features a ring-3 program may use; a booted kernel sees these and more. The
- * privileged ones (SMAP, LA57, ...) stay off: their code would fault here.
+ * Features that a program in ring 3 may use. A booted kernel has more. Privileged
+ * features (SMAP, LA57, ...) stay off, because their instructions would fault.
  */
 static const u16 allowed_features[] = {
 	X86_FEATURE_ALWAYS, X86_FEATURE_REP_GOOD, X86_FEATURE_ERMS,
@@ -118,7 +118,7 @@ void host_place_contents(unsigned long pfn, void *ram)
 }
 
 #ifdef HAVE_BUG_FORMAT
-/* What a WARN() with words traps with; that one has it patched in at boot. entry.S */
+/* arch/x86/entry/entry.S: the trap of a WARN() with a message, which boot patches in. */
 asm(".globl __SCT__WARN_trap\n"
 	"__SCT__WARN_trap: ud1 (%edx), %rdi\n"
 	"ret");

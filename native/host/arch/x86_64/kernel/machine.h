@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Inside a hosted kernel: what is a matter of x86-64. */
+/* Inside a hosted kernel: what depends on x86-64. */
 #ifndef REAM_MACHINE_H
 #define REAM_MACHINE_H
 
@@ -7,23 +7,23 @@
 #include <asm/current.h>
 #include "host.h"
 
-/* What struct host_kernel has besides: nothing, all code runs as it is. */
+/* Further members of struct host_kernel: none, as the code needs no patching. */
 #define HOST_KERNEL_OF_MACHINE
 
-/* Learn the CPU; the features that alternatives may choose. */
+/* Take over the description of the CPU. Return: the features that alternatives use. */
 const unsigned int *host_boot_machine(const struct host_machine *machine);
 
-/* The calling thread is CPU @cpu, whose area is this far away, and runs @task. */
+/* Make the calling thread CPU @cpu, with this per-CPU offset, running @task. */
 void host_enter_cpu(unsigned int cpu, unsigned long per_cpu_offset,
 		    struct task_struct *task);
 
-/* Frame @pfn has its descriptor at @map; those of the frames behind it follow. */
+/* Place the memmap so that the struct page of frame @pfn is at @map. */
 void host_place_map(unsigned long pfn, void *map);
 
-/* Likewise its contents, where something looks into frames. */
+/* Place the direct map so that the contents of frame @pfn are at @ram. */
 void host_place_contents(unsigned long pfn, void *ram);
 
-/* Who runs on this CPU. */
+/* Set the current task of this CPU. */
 static inline void host_set_current(struct task_struct *task)
 {
 #ifdef HAVE_PCPU_HOT

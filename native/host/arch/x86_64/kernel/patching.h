@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Inside a hosted kernel: what a static key or call of x86-64 is patched to. */
+/* Inside a hosted kernel: patching of static keys and static calls on x86-64. */
 #ifndef REAM_PATCHING_H
 #define REAM_PATCHING_H
 
@@ -14,7 +14,7 @@
 #define SHORT_BYTES 2
 #define LONG_BYTES 5
 
-/* Make the code at @entry a jump to its target, or nothing. */
+/* Patch the code at @entry to a jump to its target, or to a no-op. */
 static inline void host_patch_jump(struct jump_entry *entry, bool jumps)
 {
 	static const u8 short_nop[SHORT_BYTES] = { 0x66, 0x90 };
@@ -24,7 +24,7 @@ static inline void host_patch_jump(struct jump_entry *entry, bool jumps)
 	u8 first = *(const u8 *)site;
 	u8 code[LONG_BYTES];
 
-	/* objtool has made each as short as its distance allows. */
+	/* objtool has chosen the short form where the distance permits it. */
 	if (first == JMP_REL8 || first == short_nop[0]) {
 		code[0] = JMP_REL8;
 		code[1] = distance - SHORT_BYTES;
@@ -39,7 +39,7 @@ static inline void host_patch_jump(struct jump_entry *entry, bool jumps)
 	}
 }
 
-/* Make a static call's trampoline lead to @function. */
+/* Patch the trampoline of a static call to jump to @function. */
 static inline void host_patch_call(void *trampoline, void *function)
 {
 	s32 displacement = function - (trampoline + LONG_BYTES);

@@ -43,7 +43,7 @@ const char *next_name(const char **list, char *name, size_t name_bytes);
 /* How many names next_name() will give; none for NULL. */
 unsigned long count_names(const char *list);
 
-/* Give up if a word was given that nobody asked for: it would go unheeded. */
+/* Give up if a word was given that no code has read, since it would have no effect. */
 void refuse_unread_words(void);
 
 /**

@@ -53,7 +53,7 @@ bool folios_open(void);
 /* Exit with EXIT_USAGE unless --folio-kib and --bytes have said what to map. */
 void folios_check_options(const struct folios *folios);
 
-/* Find a place for the mapping, and room around it that nobody else uses. */
+/* Find an address for the mapping, with unused address space around it. */
 void folios_reserve(struct folios *folios);
 
 /**

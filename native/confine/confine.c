@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Starts a program that may be anybody's code, and takes from it what it does
- * not need: confine [--read PATH]... [--write PATH]... [--make PATH]...
+ * Run an untrusted program with only the rights that it needs:
+ * confine [--read PATH]... [--write PATH]... [--make PATH]...
  * [--memory BYTES] [--seconds S] [--builds yes] -- PROGRAM [ARGUMENT]...
  *
- * It has no privileges but to count events, no network, no processes beside its own threads,
- * nobody to signal, trace or mount for, and of the file system what is named
- * (Landlock). A system call that it may not make ends in SIGSYS, which the
- * runner reports with the function that made it. A program that builds may have
- * processes, and makes and removes files of its own below what --make names; of
- * what it may not, it is told EPERM. confine --probe says whether
- * this kernel can confine files: exit status 0, else CANNOT_CONFINE.
+ * The program has no privileges except to count events, no network, and no
+ * processes besides its own threads. It cannot signal, trace or mount. Landlock
+ * limits file access to the named paths. A forbidden system call raises SIGSYS,
+ * which the runner reports with the calling function. A program that builds may
+ * have processes, and may make and remove files below the paths of --make. Its
+ * forbidden system calls fail with EPERM. confine --probe exits with 0 if this
+ * kernel can confine files, and with CANNOT_CONFINE otherwise.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -42,7 +42,7 @@
 
 #define READ_FILES (LANDLOCK_ACCESS_FS_EXECUTE | LANDLOCK_ACCESS_FS_READ_FILE)
 #define READ (READ_FILES | LANDLOCK_ACCESS_FS_READ_DIR)
-/* All that the first version of Landlock knows; of later ones what is below. */
+/* All access rights of the first Landlock ABI. Those of later ABIs are below. */
 #define EVERYTHING ((LANDLOCK_ACCESS_FS_MAKE_SYM << 1) - 1)
 #define WRITE (READ | LANDLOCK_ACCESS_FS_WRITE_FILE | LANDLOCK_ACCESS_FS_MAKE_REG)
 
@@ -57,9 +57,9 @@ struct rule {
 	uint64_t access;
 };
 
-/* What neither hosted code of the kernel nor a build asks the machine's kernel for. */
+/* System calls that neither hosted kernel code nor a build needs. */
 static const int never[] = {
-	/* the network, and other programs that listen */
+	/* the network and local sockets */
 	SYS_socket, SYS_socketpair, SYS_connect, SYS_bind, SYS_listen, SYS_accept, SYS_accept4,
 	SYS_sendto, SYS_sendmsg, SYS_sendmmsg, SYS_recvfrom, SYS_recvmsg, SYS_recvmmsg,
 	SYS_shmget, SYS_shmat, SYS_shmctl, SYS_semget, SYS_semop, SYS_semctl, SYS_semtimedop,
@@ -78,8 +78,8 @@ static const int never[] = {
 };
 
 /*
- * Other processes are out of reach, and one that a build leaves behind is in the group that is
- * killed with it. A signal may go to any process of the user's, so none is sent.
+ * Hosted code must not reach other processes. One that a build leaves behind is in the group
+ * that is killed with it. A signal could go to any process of the user, so none may be sent.
  */
 static const int to_others[] = {
 	SYS_kill, SYS_tkill, SYS_pidfd_open, SYS_pidfd_send_signal, SYS_rt_sigqueueinfo,
@@ -88,20 +88,20 @@ static const int to_others[] = {
 	SYS_sched_setscheduler, SYS_sched_setattr, SYS_sched_setparam,
 };
 
-/* What a build does, and hosted code does not. */
+/* System calls that a build needs, but hosted code does not. */
 static const int builds_alone[] = {
 	SYS_fork, SYS_vfork,
-	/* privileges, and other people's files */
+	/* privileges, and ownership of files */
 	SYS_setuid, SYS_setgid, SYS_setreuid, SYS_setregid, SYS_setresuid, SYS_setresgid,
 	SYS_setgroups, SYS_setfsuid, SYS_setfsgid, SYS_capset, SYS_chmod, SYS_fchmod,
 	SYS_fchmodat, SYS_chown, SYS_fchown, SYS_lchown, SYS_fchownat, SYS_setxattr,
 	SYS_lsetxattr, SYS_fsetxattr, SYS_utimensat, SYS_utime, SYS_utimes, SYS_futimesat,
 };
 
-/* Their first argument is a process, which has to be the program itself. */
+/* The first argument of these calls is a process, which must be the program itself. */
 static const int to_itself[] = { SYS_tgkill, SYS_process_vm_readv };
 
-/* Here it has to be 0, which is the caller. */
+/* In these calls it must be 0, which means the caller. */
 static const int to_caller[] = { SYS_move_pages, SYS_migrate_pages };
 
 #define LENGTH(array) (sizeof(array) / sizeof(*(array)))
@@ -138,7 +138,7 @@ static uint64_t handled(int version)
 	return access;
 }
 
-/* What is not there needs no rule: a machine may lack it. */
+/* Paths that do not exist on this machine need no rule. */
 static void allow(int ruleset, const struct rule *rule, uint64_t known)
 {
 	struct landlock_path_beneath_attr attr = { .allowed_access = rule->access & known };
@@ -186,7 +186,7 @@ static void limit(int resource, rlim_t most)
 		fail("rlimit %d", resource);
 }
 
-/* Root's other powers end at the start of the program, which takes no more than are left here. */
+/* Drop all capabilities but CAP_PERFMON from the bounding set. execve() then applies it. */
 static void drop_capabilities(void)
 {
 	for (int one = 0; one <= MOST_CAPABILITIES; one++)
@@ -231,7 +231,7 @@ static size_t add_threads_alone(struct sock_filter *filter)
 	return LENGTH(its);
 }
 
-/* A call that may be made for one process alone. */
+/* Allow a system call only if its first argument names one process. */
 static size_t add_for(struct sock_filter *filter, int call, pid_t process, uint32_t how)
 {
 	const struct sock_filter its[] = {
@@ -271,7 +271,7 @@ static void confine_calls(bool builds)
 		nr += add_refused(filter + nr, never, LENGTH(never), SECCOMP_RET_ERRNO | EPERM);
 		nr += add_refused(filter + nr, to_others, LENGTH(to_others),
 				  SECCOMP_RET_ERRNO | EPERM);
-		/* Not even to itself: abort() ends otherwise then. */
+		/* Not even to itself. abort() still ends the program, in another way. */
 		nr += add_refused(filter + nr, to_itself, LENGTH(to_itself),
 				  SECCOMP_RET_ERRNO | EPERM);
 	} else {
@@ -285,7 +285,7 @@ static void confine_calls(bool builds)
 	}
 	filter[nr++] = (struct sock_filter)END(SECCOMP_RET_ALLOW);
 	program.len = (unsigned short)nr;
-	/* Without the flag, kernels before 5.16 slow down each load behind a store. */
+	/* Without the flag, kernels before 5.16 enable SSBD for seccomp tasks, which is slow. */
 	if (syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_SPEC_ALLOW,
 		    &program))
 		fail("seccomp");

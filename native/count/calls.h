@@ -5,30 +5,30 @@
 #include <stdint.h>
 #include "quantities.h"
 
-/* How a CPU came from one piece of code to the next one. */
+/* How a CPU went from one piece of code to the next one. */
 enum way {
-	WAY_ON,		/* it went on, or jumped */
+	WAY_ON,		/* it continued or jumped */
 	WAY_CALL,
 	WAY_RETURN,
 };
 
 struct calls;
 
-/* For one CPU, with functions from 0 to @nr_functions - 1; NULL without memory. */
+/* Allocate the state of one CPU, for functions 0 to @nr_functions - 1. NULL on failure. */
 struct calls *calls_new(unsigned int nr_functions);
 
-/* Forget everything. */
+/* Reset all counts and the stack. */
 void calls_begin(struct calls *calls);
 
 /**
- * calls_follow() - note that a piece of code begins
- * @way: How the CPU came here from the piece before it.
- * @behind: The address behind that piece: where a call from it returns to.
- * @at: The address of this piece.
- * @function: The function that it is in.
+ * calls_follow() - record the start of a piece of code
+ * @way: How the CPU got here from the previous piece.
+ * @behind: Address after the previous piece, where a call from it returns to.
+ * @at: Address of this piece.
+ * @function: Function that contains this piece.
  *
- * A call to code that is not counted and returns is no call, and what that code
- * calls is called by its caller. A jump to another function is a call that
+ * A call to code that is not counted is ignored. Functions called by such code
+ * count as called by its caller. A jump to another function counts as a call that
  * returns together with the function that jumped.
  *
  * Return: false if functions call each other too deep to follow.
@@ -36,13 +36,13 @@ void calls_begin(struct calls *calls);
 _Bool calls_follow(struct calls *calls, enum way way, uint64_t behind, uint64_t at,
 		   unsigned int function);
 
-/* Add to what the function that runs, and all that have called it, do. */
+/* Add to the counts of the running function and of all its callers. */
 void calls_add(struct calls *calls, enum quantity quantity, uint64_t number);
 
-/* Return from everything. */
+/* Return from all functions. */
 void calls_end(struct calls *calls);
 
-/* What a function did with all that it called; after calls_end(). */
+/* Counts of a function together with all that it called. Call it after calls_end(). */
 const uint64_t *calls_counts(const struct calls *calls, unsigned int function);
 
 #endif

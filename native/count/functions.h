@@ -6,12 +6,12 @@
 #include <stdint.h>
 
 /**
- * struct function - what is counted apart
- * @start: Its first address.
- * @end: Behind the last.
- * @whole: Index of the function that stands for it and for its other parts.
- * @is_kernels: Whether its accesses count as lines and pages of memory, and what
- *	it does as done by its callers.
+ * struct function - a function, or a part of one, that is counted separately
+ * @start: First address.
+ * @end: Address after the last one.
+ * @whole: Index of the function that represents it and its other parts.
+ * @is_kernels: Whether its accesses count as touched lines and pages, and its
+ *	counts are included in those of its callers.
  */
 struct function {
 	uint64_t start, end;
@@ -19,20 +19,20 @@ struct function {
 	_Bool is_kernels;
 };
 
-/* All of them, by address, ascending. */
+/* All functions, in ascending order of address. */
 extern struct function *functions;
 extern unsigned int nr_functions;
 
-/* Read lines of start, end, whether it is the kernel's, and which function it is of. */
+/* Read lines of start, end, whether it is the kernel's, and the index of its function. */
 void functions_read(const char *path);
 
-/* The function that an address is in; nr_functions if it is in none. */
+/* Index of the function that contains an address, or nr_functions. */
 unsigned int function_at(uint64_t address);
 
-/* End the program with a line that says why. */
+/* Print a message and end the program. */
 _Noreturn __attribute__((format(printf, 1, 2))) void die(const char *format, ...);
 
-/* As calloc(), or the program ends. */
+/* As calloc(), but end the program if there is no memory. */
 void *zeroed(size_t nr, size_t bytes);
 
 #endif

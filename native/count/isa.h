@@ -6,20 +6,20 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* What an instruction may be besides; see marks.h. */
+/* Marks among instructions; see marks.h. */
 enum mark {
 	MARK_NONE, MARK_IS_BEGIN, MARK_IS_END, MARK_IS_0, MARK_IS_1, MARK_IS_PAUSE, MARK_IS_GO_ON,
 };
 
 /**
- * struct isa - how instructions of an architecture are read
- * @target: As QEMU calls the architecture.
- * @most_bytes: Of an instruction.
- * @calls_push: Whether a call stores where it came from, and a return loads it.
- * @classify: The bits of an instruction, enum insn_class; 0 of most.
- * @jump_target: Where a direct jump that is always taken leads; @end is behind
- *	it. 0 of all else.
- * @mark: Which mark it is.
+ * struct isa - decoder of the instructions of an architecture
+ * @target: QEMU's name of the architecture.
+ * @most_bytes: Maximum length of an instruction.
+ * @calls_push: Whether calls push the return address, and returns pop it.
+ * @classify: Returns the enum insn_class bits of an instruction; 0 for most.
+ * @jump_target: Returns the target of a direct unconditional jump, which ends at
+ *	@end. 0 for all other instructions.
+ * @mark: Returns which mark an instruction is.
  */
 struct isa {
 	const char *target;

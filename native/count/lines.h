@@ -12,7 +12,7 @@ enum line_touch {
 	LINE_WRITTEN = 2,
 };
 
-/* How many distinct lines of 64 bytes and pages of 4096 of measured memory were touched. */
+/* Number of distinct 64-byte lines and 4-KiB pages of measured memory that were touched. */
 struct lines {
 	size_t nr_read;
 	size_t nr_written;
@@ -20,10 +20,10 @@ struct lines {
 	size_t nr_pages;
 };
 
-/* Accesses below an address are not noted; without this, what experiments map is noted alone. */
+/* Ignore accesses below an address. The default is where memory of experiments begins. */
 void lines_begin_at(uint64_t address);
 
-/* Note an access; from any thread. */
+/* Record an access. Any thread may call it. */
 void lines_touch(uint64_t address, unsigned int bytes, enum line_touch how);
 
 struct lines lines_count(void);

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * A plugin of QEMU that counts what kernels execute: hosted ones in its user
- * mode, and whole ones in guests.
+ * A plugin for QEMU that counts what kernels execute: hosted kernels in QEMU's
+ * user mode, and whole kernels in guests.
  *
- * It counts between two marks (native/host/marks.h), in functions that it is
- * given by their addresses, on all CPUs, but for what two other marks enclose.
- * At the second mark it writes what it has counted as a line of JSON, and begins
+ * It counts between two marks (native/host/marks.h), on all CPUs, in functions
+ * that are given by their addresses. Code between two other marks is left out. At
+ * the second mark the plugin writes its counts as a line of JSON, and starts
  * again.
  *
- * Instructions are counted by runs: those of one function that follow each
- * other within a translated block, so that an execution of the run is one call
- * of ours. Every CPU counts for itself: QEMU's own counters are not atomic.
- * Accesses to memory come from QEMU, one by one.
+ * Instructions are counted by runs. A run is the part of a translated block that
+ * belongs to one function, so that each execution of it is one callback. Every
+ * CPU has counters of its own, because those of QEMU are not atomic. QEMU reports
+ * accesses to memory one by one.
  */
 #include <pthread.h>
 #include <stdio.h>
@@ -34,13 +34,13 @@ QEMU_PLUGIN_EXPORT int qemu_plugin_version = QEMU_PLUGIN_VERSION;
 
 /**
  * struct run - instructions that are always executed one after the other
- * @function: Index of the function that they are in.
- * @start: Address of the first.
- * @end: Behind the last.
- * @is_conditional: Whether the last is a branch that may not be taken.
- * @way: How that leads on.
- * @target: Where it jumps to; 0 where the instruction does not say.
- * @counts: What one execution adds, but for accesses to memory.
+ * @function: Index of their function.
+ * @start: Address of the first instruction.
+ * @end: Address after the last instruction.
+ * @is_conditional: Whether the last instruction is a conditional branch.
+ * @way: How the last instruction leads to the next code.
+ * @target: Target of its jump. 0 if the instruction does not contain it.
+ * @counts: What one execution adds, without accesses to memory.
  */
 struct run {
 	unsigned int function;
@@ -52,9 +52,9 @@ struct run {
 };
 
 /**
- * struct access - an instruction's accesses
- * @known: What QEMU said of the last one, and that in our words; see decode().
- * @function: Whose they are.
+ * struct access - memory accesses of an instruction
+ * @known: QEMU's description of the last access, and its decoded form; see decode().
+ * @function: Index of the function of the instruction.
  */
 struct access {
 	uint64_t known;
@@ -68,13 +68,13 @@ struct accesses {
 
 /**
  * struct cpu - what one CPU has counted since the first mark
- * @executed: By run, in chunks.
- * @taken: Likewise: how often the branch at its end was taken.
- * @accesses: By function.
- * @calls: Functions with what they called.
- * @last: The run that it executed last; NULL if there is none yet.
- * @last_number: Of that run.
- * @last_line: The line that it touched last, by how: most accesses are of it.
+ * @executed: Number of executions of each run, in chunks.
+ * @taken: Likewise, how often the branch at the end of each run was taken.
+ * @accesses: Accesses of each function.
+ * @calls: Counts of functions together with what they called.
+ * @last: The run that the CPU executed last; NULL if there is none yet.
+ * @last_number: Number of that run.
+ * @last_line: The line touched last, by kind of access: most accesses hit it again.
  */
 struct cpu {
 	uint64_t *executed[MOST_CHUNKS];
@@ -89,12 +89,12 @@ struct cpu {
 static const struct isa *isa = &isa_x86_64;
 static struct run *runs[MOST_CHUNKS];
 static size_t nr_runs;
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;	/* of runs and cpus */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;	/* protects runs and cpus */
 static struct cpu *cpus[MOST_CPUS];
-static unsigned int nr_cpus;	/* those behind have counted nothing */
+static unsigned int nr_cpus;	/* CPUs from here on have counted nothing */
 static unsigned int nr_windows;
 static bool is_open;	/* between the two marks */
-static bool is_counting;	/* and there is no pause */
+static bool is_counting;	/* is_open, and not paused */
 static bool is_lost;	/* functions called each other too deep to follow */
 static bool is_following = true;	/* track calls; interrupts and switches would mislead */
 static uint64_t next_name;	/* of the next window, as far as its bits are known */

@@ -164,7 +164,7 @@ static void take_ballast(void)
 {
 	struct page *page;
 
-	/* Nobody is woken up, or reclaims or compacts, for what is not free. */
+	/* Allocate only free memory: no reclaim, no compaction, no wakeups. */
 	while ((page = alloc_pages_node(node, GFP_WANTED & ~__GFP_RECLAIM,
 					order))) {
 		list_add(&page->lru, &free_before);

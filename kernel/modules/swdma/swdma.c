@@ -532,7 +532,7 @@ static int swdma_probe(struct platform_device *pdev)
 	return 0;
 }
 
-/* Nobody holds a channel: each one that is held holds this module, too. */
+/* No channel is in use: each channel in use holds a reference to this module. */
 static void swdma_remove(struct platform_device *pdev)
 {
 	struct engine *old = engine;
@@ -579,7 +579,7 @@ static int __init swdma_init(void)
 		return PTR_ERR(device);
 	error = platform_driver_register(&swdma_driver);
 	if (!error && !engine) {
-		/* A driver whose probe failed is registered all the same. */
+		/* A driver stays registered even if its probe fails. */
 		platform_driver_unregister(&swdma_driver);
 		error = -ENODEV;
 	}

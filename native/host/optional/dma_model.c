@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * A DMA engine that is a model, for kernels that copy by one; an experiment
- * has it if its file `objects` says ream/dma_model.o. It is what dmaengine
- * calls a device, and dcbm uses it as it uses any other.
+ * A model of a DMA engine, for kernels that copy by one. An experiment uses it if
+ * its file `objects` lists ream/dma_model.o. It is a dmaengine device, and dcbm
+ * uses it like any other.
  *
- * A channel carries out one descriptor after the other. Each takes the time
- * that the experiment declares: its set-up, and its bytes at the channel's
- * bandwidth. The channel interrupts when all that was issued together is done.
+ * A channel processes one descriptor after the other. Each takes the time that
+ * the experiment declares: a setup time, and its bytes at the bandwidth of the
+ * channel. The channel interrupts when all descriptors issued together are done.
  *
- * It has no thread. The CPU that waits takes the interrupts, as soon as it
- * looks at the clock or sleeps; how late it wakes up is the host's affair, and
- * stands for the cost of an interrupt. So a channel takes no CPU, as a device
- * would take none.
+ * It has no thread. The waiting CPU takes the interrupts when it reads the clock
+ * or sleeps. The delay of its wakeup depends on the host, and stands for the
+ * cost of an interrupt. Like a device, a channel therefore uses no CPU time of
+ * its own.
  *
- * Bytes are moved when the clock has stopped, by dma_model_settle(): nobody
- * looks at a target before that, or he asks dma_model_has(). What is moved is
- * what the descriptors said, in their order, and only of those that were
- * completed. That memory has less bandwidth left for the CPU while a device
- * copies is not in the model.
+ * The bytes are copied outside of timed code, by dma_model_settle(). Code must
+ * not access a target before that without asking dma_model_has(). Only completed
+ * descriptors are copied, in their order.
+ * Not modelled: while a device copies, it leaves less memory bandwidth for the
+ * CPU.
  */
 #ifdef CONFIG_DMA_ENGINE
 

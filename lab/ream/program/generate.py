@@ -254,6 +254,10 @@ class Drawn(Vmas):
         chosen = self.range(process)
         area = self.scene.spaces[process].pages(chosen)
         kinds = self.states(process, area)
+        if self.dice.randrange(5) == 0:  # these must not become writable
+            self.add("write", process, area=chosen)
+            self.add("uffd_register", process, area=chosen, mode=("wp",))
+            self.add("uffd_wp", process, area=chosen, protects="on")
         self.add("mprotect", process, area=chosen, protection=self.dice.choice(("r", "r", "none")))
         part = self.dice.choice((chosen, self.part(chosen)))
         protection = self.dice.choice(("rw", "rw", "rwx"))
